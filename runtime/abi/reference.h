@@ -1,0 +1,89 @@
+/* The interface of reference kernels (runtime/kernels): what one operator computes, on concrete tensors.
+ *
+ * The compiler calls it to fold constants, tests compare generated code with it, and an artifact links the kernels
+ * of operators that have no generated code. So a kernel is freestanding: libc's memory functions and libm, no
+ * C++ runtime, no globals, no allocation but firn_call.scratch.
+ *
+ * Every operator is one constant `firn_op_<domain with _ for .>_<Name>` of type firn_operator, for example
+ * firn_op_ai_onnx_Conv. Inputs, outputs and attributes are those of the newest version of ONNX's specification, by
+ * position and by name; the importer has upgraded older forms.
+ */
+#ifndef FIRN_ABI_REFERENCE_H
+#define FIRN_ABI_REFERENCE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "runtime/abi/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FIRN_MAX_RANK 12
+
+/* A dense row-major tensor. An absent optional input or output has rank -1. */
+typedef struct firn_view {
+  void *data; /* NULL while only the type is known (firn_operator.infer), or for zero elements */
+  int64_t dims[FIRN_MAX_RANK];
+  int32_t dtype;
+  int32_t rank;
+} firn_view;
+static_assert(sizeof(firn_view) == 112, "the artifact ABI fixes this layout: bump FIRN_ABI_VERSION");
+
+/* One string element; not terminated. */
+typedef struct firn_string {
+  const char *data;
+  int64_t length;
+} firn_string;
+
+#define FIRN_ATTR_INT 1     /* data: one int64_t */
+#define FIRN_ATTR_FLOAT 2   /* data: one float */
+#define FIRN_ATTR_STRING 3  /* data: `count` bytes */
+#define FIRN_ATTR_TENSOR 4  /* data: one firn_view */
+#define FIRN_ATTR_INTS 5    /* data: `count` int64_t */
+#define FIRN_ATTR_FLOATS 6  /* data: `count` float */
+#define FIRN_ATTR_STRINGS 7 /* data: `count` firn_string */
+
+typedef struct firn_attribute {
+  const char *name;
+  const void *data;
+  int64_t count; /* 1 for scalars */
+  int64_t kind;  /* FIRN_ATTR_ */
+} firn_attribute;
+static_assert(sizeof(firn_attribute) == 32, "the artifact ABI fixes this layout: bump FIRN_ABI_VERSION");
+
+#define FIRN_CALL_OK 0
+#define FIRN_CALL_INVALID 1     /* inputs or attributes break the specification; message says which and how */
+#define FIRN_CALL_UNSUPPORTED 2 /* legal, but this kernel lacks it; message says what */
+#define FIRN_CALL_NEEDS_VALUE 3 /* infer: the shape depends on the data of input `needed`, which is NULL */
+#define FIRN_CALL_NO_MEMORY 4   /* scratch refused */
+
+typedef struct firn_call {
+  const firn_view *inputs;
+  firn_view *outputs; /* infer: written but for data. run: complete; an output nobody wants has rank -1 */
+  const firn_attribute *attributes;
+  int32_t input_count;
+  int32_t output_count;
+  int32_t attribute_count;
+  int32_t needed; /* infer, with FIRN_CALL_NEEDS_VALUE: that input's position */
+  char *message;  /* terminated text when the status is not OK; never NULL */
+  int64_t message_capacity;
+  /* Memory of at least `bytes` bytes, aligned to 64, valid until the call returns; NULL when there is none. */
+  void *(*scratch)(struct firn_call *call, int64_t bytes);
+  void *context;       /* of whoever calls */
+  uint64_t *random;    /* state for Random*, Bernoulli and Multinomial without a seed; NULL: use 0 */
+} firn_call;
+
+/* infer: output dtypes and dims from input types, attributes and, where the specification says so, input data.
+ * run: computes; outputs have the dims that infer gave. Outputs do not overlap inputs. */
+typedef struct firn_operator {
+  const char *name; /* "ai.onnx::Conv" */
+  int32_t (*infer)(firn_call *call);
+  int32_t (*run)(firn_call *call);
+} firn_operator;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
