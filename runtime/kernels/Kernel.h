@@ -1,8 +1,8 @@
 // What reference kernels share: attribute access, element access of every dtype, broadcasting, messages, registration.
 //
-// Reference kernels are slow, obvious and portable: one C++ function per operator, sums in double in index order, nothing
-// vectorised by hand. They use libc and libm only: no exceptions, no RTTI, no static constructors, no C++ runtime
-// library (header-only parts of the standard library are fine), no allocation but scratch().
+// Reference kernels are slow, obvious and portable: one C++ function per operator, sums in double in index order,
+// nothing vectorised by hand. They use libc and libm only: no exceptions, no RTTI, no static constructors, no C++
+// runtime library (header-only parts of the standard library are fine), no allocation but scratch().
 #ifndef FIRN_KERNELS_KERNEL_H
 #define FIRN_KERNELS_KERNEL_H
 
@@ -17,7 +17,7 @@ namespace firn::kernels {
 
 /// Registers an operator. `domain` has underscores for dots: FIRN_OPERATOR(ai_onnx, Relu, "ai.onnx::Relu", infer, run).
 /// CMake collects these lines (they start at column 0) into the compiler's table of operators.
-#define FIRN_OPERATOR(domain, Name, qualified, inferFn, runFn)                                                          \
+#define FIRN_OPERATOR(domain, Name, qualified, inferFn, runFn)                                                         \
   extern "C" __attribute__((visibility("hidden"))) const firn_operator firn_op_##domain##_##Name;                      \
   const firn_operator firn_op_##domain##_##Name = {qualified, inferFn, runFn};
 
@@ -50,6 +50,8 @@ int64_t elementCount(const firn_view &view);
 int64_t extent(const firn_view &view, int32_t from, int32_t to);
 /// Writes dtype and dims of an output; does nothing where `view` is NULL.
 void setType(firn_view *view, int32_t dtype, const int64_t *dims, int32_t rank);
+/// Writes the type of output `i` after checking it: no negative dimension, a size that a process can address.
+int32_t setChecked(firn_call *call, int32_t i, int32_t dtype, const int64_t *dims, int32_t rank);
 /// `axis` counted from the front; -1 if it is out of [-rank, rank).
 int32_t normalizeAxis(int64_t axis, int32_t rank);
 /// Scratch memory for `count` elements of T, NULL where refused.
@@ -70,19 +72,38 @@ uint16_t doubleToBf16(double value);
 double getDouble(const firn_view &view, int64_t i);
 /// Any numeric element as an integer: floats truncate; unsigned 64-bit values keep their bits.
 int64_t getInt(const firn_view &view, int64_t i);
-/// Stores with one rounding to the view's dtype. Integers: from double saturating, NaN as 0; from int64 wrapping. bool: != 0.
+/// Stores with one rounding to the view's dtype. Integers: from double saturating, NaN as 0; from int64 wrapping. bool:
+/// != 0.
 void setDouble(const firn_view &view, int64_t i, double value);
 void setInt(const firn_view &view, int64_t i, int64_t value);
+/// Blocks of elements, for loops that settle the dtype once a block: `count` of them from `first` on, `stride` apart
+/// (0 repeats one). The same conversions as getDouble, getInt, setDouble and setInt.
+void loadDoubles(const firn_view &view, int64_t first, int64_t stride, int64_t count, double *to);
+void loadInts(const firn_view &view, int64_t first, int64_t stride, int64_t count, int64_t *to);
+void storeDoubles(const firn_view &view, int64_t first, int64_t count, const double *from);
+void storeInts(const firn_view &view, int64_t first, int64_t count, const int64_t *from);
+/// Elements of 4 or 2 bits as their bits.
+uint32_t getPacked(const firn_view &view, int64_t i, int32_t bits);
+void setPacked(const firn_view &view, int64_t i, int32_t bits, uint32_t value);
+/// A power of two as FIRN_F8E8M0; direction 1 rounds up, -1 down, 0 to the nearest. Signs are dropped.
+uint32_t encodeE8M0(double value, int32_t direction);
+/// Copies `count` adjacent elements between views of the same dtype, whatever it is (strings, packed 4-bit, complex).
+void copyElements(const firn_view &to, int64_t i, const firn_view &from, int64_t j, int64_t count);
 /// Copies one element between views of the same dtype, whatever it is (strings, packed 4-bit, complex).
 void copyElement(const firn_view &to, int64_t i, const firn_view &from, int64_t j);
 
 // --- broadcasting ----------------------------------------------------------------------------------------------------
-/// Numpy broadcasting of `a` and `b` into dims/rank (dims may start as a copy of another shape); false if they do not fit.
+/// Numpy broadcasting of `a` and `b` into dims/rank (dims may start as a copy of another shape); false if they do not
+/// fit.
 bool broadcastDims(const int64_t *a, int32_t aRank, const int64_t *b, int32_t bRank, int64_t *dims, int32_t *rank);
 /// Row-major strides of `view` seen as the trailing dims of a shape of `rank` axes, 0 where it is broadcast.
 void broadcastStrides(const firn_view &view, const int64_t *dims, int32_t rank, int64_t *strides);
 /// Advances a multi-index over dims; false after the last one.
 bool nextIndex(int64_t *index, const int64_t *dims, int32_t rank);
+
+// --- messages --------------------------------------------------------------------------------------------------------
+/// Writes "[2, 3]" and returns `text`.
+char *shapeText(const firn_view &view, char *text, int64_t capacity);
 
 } // namespace firn::kernels
 #endif
