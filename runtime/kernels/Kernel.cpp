@@ -154,9 +154,13 @@ float bf16ToFloat(uint16_t bits) {
 
 uint16_t doubleToBf16(double value) { return uint16_t(encodeSmallFloat(formatBf16, value, false)); }
 
-/// The format of a float of at most 8 bits that has a sign.
+/// The format of a float of at most 16 bits that has a sign.
 static const SmallFloat *smallFormat(int32_t dtype) {
   switch (dtype) {
+  case FIRN_F16:
+    return &formatF16;
+  case FIRN_BF16:
+    return &formatBf16;
   case FIRN_F8E4M3FN:
     return &formatF8E4M3FN;
   case FIRN_F8E4M3FNUZ:
@@ -188,20 +192,29 @@ void setPacked(const firn_view &view, int64_t i, int32_t bits, uint32_t value) {
 
 static double decodeE8M0(uint8_t bits) { return bits == 0xff ? double(NAN) : ldexp(1.0, int32_t(bits) - 127); }
 
-uint32_t encodeE8M0(double value, int32_t direction) {
+static uint32_t encodeE8M0(double value, bool saturate, int32_t direction) {
   if (isnan(value))
     return 0xff;
   value = fabs(value);
   if (isinf(value))
-    return direction == 0 ? 0xff : 0xfe;
+    return saturate ? 0xfe : 0xff;
   if (value == 0)
-    return 0;
+    return saturate ? 0 : 0xff;
   int exponent;
   double fraction = 2 * frexp(value, &exponent); // in [1, 2)
   --exponent;
   if (direction > 0 ? fraction > 1 : direction == 0 && fraction >= 1.5)
     ++exponent;
-  return uint32_t(exponent < -127 ? 0 : exponent > 127 ? 0xfe : exponent + 127);
+  if (exponent < -127 || exponent > 127)
+    return saturate ? (exponent < 0 ? 0 : 0xfe) : 0xff;
+  return uint32_t(exponent + 127);
+}
+
+uint32_t encodeFloat(int32_t dtype, double value, bool saturate, int32_t direction) {
+  if (dtype == FIRN_F8E8M0)
+    return encodeE8M0(value, saturate, direction);
+  const SmallFloat *format = smallFormat(dtype);
+  return format ? encodeSmallFloat(*format, value, saturate) : 0;
 }
 
 double getDouble(const firn_view &view, int64_t i) {
@@ -309,13 +322,11 @@ void setDouble(const firn_view &view, int64_t i, double value) {
   case FIRN_F8E4M3FNUZ:
   case FIRN_F8E5M2:
   case FIRN_F8E5M2FNUZ:
-    static_cast<uint8_t *>(view.data)[i] = uint8_t(encodeSmallFloat(*smallFormat(view.dtype), value, true));
+  case FIRN_F8E8M0:
+    static_cast<uint8_t *>(view.data)[i] = uint8_t(encodeFloat(view.dtype, value, true, 1));
     return;
   case FIRN_F4E2M1:
     return setPacked(view, i, 4, encodeSmallFloat(formatF4E2M1, value, true));
-  case FIRN_F8E8M0:
-    static_cast<uint8_t *>(view.data)[i] = uint8_t(encodeE8M0(value, 1));
-    return;
   case FIRN_BOOL:
     static_cast<uint8_t *>(view.data)[i] = value != 0; // NaN is true
     return;

@@ -72,8 +72,8 @@ uint16_t doubleToBf16(double value);
 double getDouble(const firn_view &view, int64_t i);
 /// Any numeric element as an integer: floats truncate; unsigned 64-bit values keep their bits.
 int64_t getInt(const firn_view &view, int64_t i);
-/// Stores with one rounding to the view's dtype. Integers: from double saturating, NaN as 0; from int64 wrapping. bool:
-/// != 0.
+/// Stores with one rounding to the view's dtype. Integers: from double saturating, NaN as 0; from int64 wrapping.
+/// bool: != 0.
 void setDouble(const firn_view &view, int64_t i, double value);
 void setInt(const firn_view &view, int64_t i, int64_t value);
 /// Blocks of elements, for loops that settle the dtype once a block: `count` of them from `first` on, `stride` apart
@@ -85,8 +85,9 @@ void storeInts(const firn_view &view, int64_t first, int64_t count, const int64_
 /// Elements of 4 or 2 bits as their bits.
 uint32_t getPacked(const firn_view &view, int64_t i, int32_t bits);
 void setPacked(const firn_view &view, int64_t i, int32_t bits, uint32_t value);
-/// A power of two as FIRN_F8E8M0; direction 1 rounds up, -1 down, 0 to the nearest. Signs are dropped.
-uint32_t encodeE8M0(double value, int32_t direction);
+/// The bits of a float of at most 16 bits; `saturate`: values out of range become the largest finite one (setDouble
+/// saturates floats of 8 and 4 bits). E8M0 drops signs and rounds up for direction 1, down for -1, to nearest for 0.
+uint32_t encodeFloat(int32_t dtype, double value, bool saturate, int32_t direction);
 /// Copies `count` adjacent elements between views of the same dtype, whatever it is (strings, packed 4-bit, complex).
 void copyElements(const firn_view &to, int64_t i, const firn_view &from, int64_t j, int64_t count);
 /// Copies one element between views of the same dtype, whatever it is (strings, packed 4-bit, complex).
