@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""One pass is passes/<group>/<Name>.cpp, `def <Name>` in passes/Passes.td and test/passes/<group>/<Name>.mlir, letter for letter."""
+import pathlib
+import re
+import sys
+
+import tree
+
+DEFINITION = re.compile(r'^def\s+(\w+)\s*:\s*\w*Pass\b', re.MULTILINE)
+IMPLEMENTATION = re.compile(r'^\s*#\s*define\s+GEN_PASS_DEF_(\w+)', re.MULTILINE)
+
+
+def main():
+    problems = []
+    passes_td = tree.ROOT / 'passes/Passes.td'
+    defined = set(DEFINITION.findall(passes_td.read_text())) if passes_td.exists() else set()
+    sources = {}  # pass: its group
+    for name in tree.files('.cpp'):
+        path = pathlib.PurePosixPath(name)
+        if path.parts[0] != 'passes' or len(path.parts) != 3:
+            continue
+        macros = IMPLEMENTATION.findall((tree.ROOT / name).read_text(errors='replace'))
+        if len(macros) > 1:
+            problems.append(f'{name}: holds {len(macros)} passes; one pass has one file')
+        for macro in macros:
+            if macro != path.stem.upper():
+                problems.append(f'{name}: implements the pass of GEN_PASS_DEF_{macro}; its file must have that base name')
+            else:
+                sources[path.stem] = path.parts[1]
+    tests = {(path.parts[2], path.stem) for path in map(pathlib.PurePosixPath, tree.files('.mlir'))
+             if path.parts[:2] == ('test', 'passes') and len(path.parts) == 4}
+    for name in sorted(defined - set(sources)):
+        problems.append(f'passes/Passes.td: {name} has no passes/<group>/{name}.cpp')
+    for name, group in sorted(sources.items()):
+        if name not in defined:
+            problems.append(f'passes/{group}/{name}.cpp: Passes.td has no `def {name}`')
+        if (group, name) not in tests:
+            problems.append(f'passes/{group}/{name}.cpp: test/passes/{group}/{name}.mlir is missing')
+    for group, name in sorted(tests):
+        if sources.get(name) != group:
+            problems.append(f'test/passes/{group}/{name}.mlir: passes/{group}/{name}.cpp is missing')
+    return tree.finish('base-names', problems, f'{len(sources)} passes, each with its entry and its test')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
