@@ -1,0 +1,130 @@
+// Shape and type inference: what a rule sees of one operation, and the rules of all families.
+#ifndef FIRN_DIALECTS_FIRN_INFERENCE_H
+#define FIRN_DIALECTS_FIRN_INFERENCE_H
+
+#include "dialects/firn/Firn.h"
+#include <functional>
+
+namespace firn {
+
+/// One operation under inference. A rule reads operands and attributes, reports every broken constraint by error(), and
+/// says what the results are by result(). Results that it does not mention stay unknown.
+class Inference {
+public:
+  using Dims = llvm::SmallVector<DimExpr>;
+  struct Result {
+    mlir::Type elementType;
+    std::optional<Dims> dims;
+    std::optional<Dims> elements; // integer contents
+  };
+  /// Called for operations without a symbolic rule, or whose result dims depend on data that is not constant.
+  using Fallback = std::function<void(Inference &)>;
+
+  explicit Inference(mlir::Operation *operation, Fallback byLibrary = {});
+
+  mlir::Operation *operation() const { return op; }
+  unsigned operandCount() const { return op->getNumOperands(); }
+  bool has(unsigned i) const;
+  /// Element type of operand i, null where absent or not known yet.
+  mlir::Type elementType(unsigned i) const;
+  /// Dimensions of operand i, nothing where absent or of unknown rank.
+  std::optional<Dims> dims(unsigned i) const;
+  std::optional<Dims> elements(unsigned i) const;
+
+  int64_t intAttribute(llvm::StringRef name, int64_t fallback) const;
+  llvm::StringRef stringAttribute(llvm::StringRef name, llvm::StringRef fallback) const;
+  std::optional<llvm::SmallVector<int64_t>> intsAttribute(llvm::StringRef name) const;
+
+  void result(unsigned i, mlir::Type elementType, std::optional<Dims> dims);
+  void resultElements(unsigned i, Dims elements);
+  /// A dimension that only running can tell: a symbol named after the node, result and axis, the same at every inference.
+  DimExpr unknownDim(unsigned result, unsigned axis) const;
+  /// Result i has this rank, all dimensions unknown.
+  void unknownResult(unsigned i, mlir::Type elementType, unsigned rank);
+
+  /// Reports a broken constraint; inference of other operations goes on.
+  void error(const llvm::Twine &message);
+  /// Axis counted from the front; reports and returns nothing if it is outside [-rank, rank).
+  std::optional<int64_t> axis(int64_t axis, int64_t rank);
+  void fallback();
+
+  const std::vector<std::string> &errors() const { return messages; }
+  const llvm::SmallVector<Result> &inferred() const { return results; }
+
+private:
+  mlir::Operation *op;
+  Fallback library;
+  llvm::SmallVector<Result> results;
+  std::vector<std::string> messages;
+};
+
+/// Runs the rule of `operation` and compares: success unless the rule reports an error or a result's type contradicts it.
+llvm::LogicalResult verifyInferred(mlir::Operation *operation);
+
+/// Numpy broadcasting of two shapes; reports where they do not fit.
+std::optional<Inference::Dims> broadcast(Inference &inference, const Inference::Dims &a, const Inference::Dims &b);
+
+// The rules, by family. Where an operand's type is not known yet, a rule leaves its results unknown.
+void inferByLibrary(Inference &);
+// Elementwise.cpp
+void inferUnary(Inference &);
+void inferPredicate(Inference &);
+void inferBinary(Inference &);
+void inferComparison(Inference &);
+void inferVariadic(Inference &);
+void inferWhere(Inference &);
+void inferCast(Inference &);
+void inferCastLike(Inference &);
+void inferDropout(Inference &);
+// Contraction.cpp
+void inferMatMul(Inference &);
+void inferGemm(Inference &);
+void inferEinsum(Inference &);
+void inferMatMulInteger(Inference &);
+void inferQLinearMatMul(Inference &);
+// Window.cpp
+void inferConv(Inference &);
+void inferConvTranspose(Inference &);
+void inferPool(Inference &);
+void inferGlobalPool(Inference &);
+// Reduction.cpp
+void inferReduce(Inference &);
+void inferArgReduce(Inference &);
+void inferAxisUnary(Inference &);
+void inferBatchNormalization(Inference &);
+void inferLayerNormalization(Inference &);
+void inferChannelNormalization(Inference &);
+// Movement.cpp
+void inferReshape(Inference &);
+void inferFlatten(Inference &);
+void inferSqueeze(Inference &);
+void inferUnsqueeze(Inference &);
+void inferTranspose(Inference &);
+void inferConcat(Inference &);
+void inferSplit(Inference &);
+void inferSlice(Inference &);
+void inferPad(Inference &);
+void inferExpand(Inference &);
+void inferTile(Inference &);
+void inferGather(Inference &);
+void inferGatherElements(Inference &);
+void inferGatherND(Inference &);
+void inferDepthToSpace(Inference &);
+void inferSpaceToDepth(Inference &);
+void inferResize(Inference &);
+void inferOneHot(Inference &);
+void inferTopK(Inference &);
+void inferNonZero(Inference &);
+// ShapeOps.cpp
+void inferShape(Inference &);
+void inferSize(Inference &);
+void inferConstantOfShape(Inference &);
+void inferRange(Inference &);
+// Recurrent.cpp, Quantization.cpp
+void inferRecurrent(Inference &);
+void inferQuantize(Inference &);
+void inferDequantize(Inference &);
+void inferDynamicQuantize(Inference &);
+
+} // namespace firn
+#endif
