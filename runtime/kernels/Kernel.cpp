@@ -55,6 +55,45 @@ const int64_t *intsAttribute(const firn_call *call, const char *name, int64_t *c
 
 // --- inputs and outputs ----------------------------------------------------------------------------------------------
 
+const char *dtypeName(int32_t dtype) {
+  static const char names[FIRN_DTYPE_COUNT][16] = {
+      "none",      "float32",    "uint8",      "int8",         "uint16",         "int16",      "int32",
+      "int64",     "string",     "bool",       "float16",      "float64",        "uint32",     "uint64",
+      "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+      "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
+  return dtype > 0 && dtype < FIRN_DTYPE_COUNT ? names[dtype] : "none";
+}
+
+int32_t requireInput(firn_call *call, int32_t i, uint32_t dtypes) {
+  const firn_view *view = input(call, i);
+  if (!view)
+    return fail(call, FIRN_CALL_INVALID, "input %d is missing", i);
+  if (view->dtype > 0 && view->dtype < FIRN_DTYPE_COUNT && (dtypes & typeSet(view->dtype)))
+    return FIRN_CALL_OK;
+  char expected[256] = "";
+  size_t used = 0;
+  for (int32_t dtype = 1; dtype < FIRN_DTYPE_COUNT && used < sizeof expected; ++dtype)
+    if (dtypes & typeSet(dtype))
+      used += size_t(snprintf(expected + used, sizeof expected - used, used ? ", %s" : "%s", dtypeName(dtype)));
+  return fail(call, FIRN_CALL_INVALID, "input %d has the wrong element type: expected one of %s, found %s", i, expected,
+              dtypeName(view->dtype));
+}
+
+int32_t requireSameType(firn_call *call, int32_t i, int32_t j) {
+  if (input(call, i)->dtype == input(call, j)->dtype)
+    return FIRN_CALL_OK;
+  return fail(call, FIRN_CALL_INVALID, "input %d must have the element type of input %d: expected %s, found %s", j, i,
+              dtypeName(input(call, i)->dtype), dtypeName(input(call, j)->dtype));
+}
+
+int32_t requireValue(firn_call *call, int32_t i) {
+  const firn_view *view = input(call, i);
+  if (!view || view->data || elementCount(*view) == 0)
+    return FIRN_CALL_OK;
+  call->needed = i;
+  return fail(call, FIRN_CALL_NEEDS_VALUE, "the output shape depends on the values of input %d", i);
+}
+
 const firn_view *input(const firn_call *call, int32_t i) {
   return i < call->input_count && call->inputs[i].rank >= 0 ? &call->inputs[i] : nullptr;
 }

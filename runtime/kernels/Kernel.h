@@ -42,6 +42,28 @@ bool stringAttributeIs(const firn_call *call, const char *name, const char *text
 const int64_t *intsAttribute(const firn_call *call, const char *name, int64_t *count);
 
 // --- inputs and outputs ----------------------------------------------------------------------------------------------
+/// Sets of dtypes: the bit of each is its number.
+constexpr uint32_t typeSet(int32_t dtype) { return uint32_t(1) << dtype; }
+constexpr uint32_t floatTypes = typeSet(FIRN_F16) | typeSet(FIRN_BF16) | typeSet(FIRN_F32) | typeSet(FIRN_F64);
+constexpr uint32_t float8Types =
+    typeSet(FIRN_F8E4M3FN) | typeSet(FIRN_F8E4M3FNUZ) | typeSet(FIRN_F8E5M2) | typeSet(FIRN_F8E5M2FNUZ);
+constexpr uint32_t signedTypes = typeSet(FIRN_I8) | typeSet(FIRN_I16) | typeSet(FIRN_I32) | typeSet(FIRN_I64);
+constexpr uint32_t unsignedTypes = typeSet(FIRN_U8) | typeSet(FIRN_U16) | typeSet(FIRN_U32) | typeSet(FIRN_U64);
+constexpr uint32_t integerTypes = signedTypes | unsignedTypes;
+constexpr uint32_t numericTypes = floatTypes | integerTypes;
+constexpr uint32_t boolType = typeSet(FIRN_BOOL);
+constexpr uint32_t stringType = typeSet(FIRN_STRING);
+constexpr uint32_t indexTypes = typeSet(FIRN_I32) | typeSet(FIRN_I64);
+constexpr uint32_t allTypes = (typeSet(FIRN_DTYPE_COUNT) - 1) & ~typeSet(FIRN_DTYPE_NONE);
+
+/// "float32", as ONNX's documents call it.
+const char *dtypeName(int32_t dtype);
+/// Fails unless input `i` is present and of one of `dtypes`.
+int32_t requireInput(firn_call *call, int32_t i, uint32_t dtypes);
+/// Fails unless inputs `i` and `j` have the same dtype (both present).
+int32_t requireSameType(firn_call *call, int32_t i, int32_t j);
+/// Asks for the data of input `i` of integers while it is missing (an empty input has none and needs none).
+int32_t requireValue(firn_call *call, int32_t i);
 /// Input or output `i` if it is present, else NULL.
 const firn_view *input(const firn_call *call, int32_t i);
 firn_view *output(const firn_call *call, int32_t i);
