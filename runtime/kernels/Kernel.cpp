@@ -384,13 +384,10 @@ void setDouble(const firn_view &view, int64_t i, double value) {
   }
 }
 
-/// `value` as a double that still rounds to any narrower float as `value` does: the bits that do not fit are or-ed into
-/// the last one that does.
-static double stickyDouble(int64_t value) {
-  uint64_t magnitude = value < 0 ? 0 - uint64_t(value) : uint64_t(value);
-  if (magnitude >> 53)
-    magnitude = (magnitude & ~uint64_t(0x7ff)) | uint64_t((magnitude & 0x7ff) != 0) << 11;
-  return value < 0 ? -double(magnitude) : double(magnitude);
+double stickyDouble(uint64_t value) {
+  if (value >> 53)
+    value = (value & ~uint64_t(0x7ff)) | uint64_t((value & 0x7ff) != 0) << 11;
+  return double(value);
 }
 
 void setInt(const firn_view &view, int64_t i, int64_t value) {
@@ -429,7 +426,7 @@ void setInt(const firn_view &view, int64_t i, int64_t value) {
   case FIRN_STRING:
     return;
   default:
-    setDouble(view, i, stickyDouble(value));
+    setDouble(view, i, value < 0 ? -stickyDouble(0 - uint64_t(value)) : stickyDouble(uint64_t(value)));
   }
 }
 

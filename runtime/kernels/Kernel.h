@@ -104,6 +104,9 @@ void loadDoubles(const firn_view &view, int64_t first, int64_t stride, int64_t c
 void loadInts(const firn_view &view, int64_t first, int64_t stride, int64_t count, int64_t *to);
 void storeDoubles(const firn_view &view, int64_t first, int64_t count, const double *from);
 void storeInts(const firn_view &view, int64_t first, int64_t count, const int64_t *from);
+/// `value` as a double that still rounds to any narrower float as `value` does: the bits that do not fit are or-ed into
+/// the last one that does.
+double stickyDouble(uint64_t value);
 /// Elements of 4 or 2 bits as their bits.
 uint32_t getPacked(const firn_view &view, int64_t i, int32_t bits);
 void setPacked(const firn_view &view, int64_t i, int32_t bits, uint32_t value);

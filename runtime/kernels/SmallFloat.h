@@ -25,7 +25,7 @@ constexpr SmallFloat formatF8E4M3FN = {8, 3, -6, 0x7e, 0x7f, 0x7f, true};
 constexpr SmallFloat formatF8E4M3FNUZ = {8, 3, -7, 0x7f, 0x80, 0x80, false};
 constexpr SmallFloat formatF8E5M2 = {8, 2, -14, 0x7b, 0x7c, 0x7e, true};
 constexpr SmallFloat formatF8E5M2FNUZ = {8, 2, -15, 0x7f, 0x80, 0x80, false};
-constexpr SmallFloat formatF4E2M1 = {4, 1, 0, 0x7, 0x7, 0x7, true};
+constexpr SmallFloat formatF4E2M1 = {4, 1, 0, 0x7, 0x7, 0x8, true}; // has no NaN: minus zero stands for it
 
 inline uint64_t doubleBits(double value) {
   uint64_t bits;
