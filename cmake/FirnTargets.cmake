@@ -1,7 +1,8 @@
 # The three target functions of the project, and the flags every target shares.
 
 add_library(firn_flags INTERFACE)
-target_include_directories(firn_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_include_directories(firn_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_include_directories(firn_flags SYSTEM INTERFACE ${CMAKE_BINARY_DIR}) # generated files
 target_compile_options(firn_flags INTERFACE -Wall -Wextra -Wshadow -Werror -fvisibility=hidden)
 if(FIRN_CHECKS)
   target_compile_definitions(firn_flags INTERFACE FIRN_CHECKS=1)
@@ -57,8 +58,8 @@ function(firn_dialect NAME)
   get_filename_component(base ${ARG_TD} NAME_WE)
   set(includes -I ${CMAKE_SOURCE_DIR} -I ${MLIR_INCLUDE_DIRS} -I ${LLVM_INCLUDE_DIRS})
   set(LLVM_TARGET_DEFINITIONS ${ARG_TD})
-  mlir_tablegen(${base}Ops.h.inc -gen-op-decls ${includes})
-  mlir_tablegen(${base}Ops.cpp.inc -gen-op-defs ${includes})
+  mlir_tablegen(${base}.h.inc -gen-op-decls ${includes})
+  mlir_tablegen(${base}.cpp.inc -gen-op-defs ${includes})
   mlir_tablegen(${base}Dialect.h.inc -gen-dialect-decls -dialect=${NAME} ${includes})
   mlir_tablegen(${base}Dialect.cpp.inc -gen-dialect-defs -dialect=${NAME} ${includes})
   mlir_tablegen(${base}Types.h.inc -gen-typedef-decls -typedefs-dialect=${NAME} ${includes})

@@ -42,7 +42,7 @@ def Firn_FailOp : Firn_Op<"fail"> {
   let results = (outs Variadic<Firn_Operand>:$outputs);
   let assemblyFormat = "$message attr-dict `:` type($outputs)";
 }
-def Firn_FusedOp : Firn_Op<"fused", [IsolatedFromAbove, Pure, SingleBlockImplicitTerminator<"YieldOp">]> {
+def Firn_FusedOp : Firn_Op<"fused", [IsolatedFromAbove, Pure, SingleBlock]> {
   let summary = "operations that become one kernel";
   let description = [{
     The region takes the operands and yields the results. `kind` says how it is emitted: `map` (every result element by

@@ -128,8 +128,8 @@ bool DimExpr::isAtLeast(int64_t bound) const {
       if (atom->function == Function::Symbol)
         continue;
       const DimExpr &a = atom->args[0], &b = atom->args[1];
-      bool nonNegative = atom->function == Function::Max ? a.isAtLeast(0) || b.isAtLeast(0)
-                                                         : a.isAtLeast(0) && b.isAtLeast(0);
+      bool nonNegative =
+          atom->function == Function::Max ? a.isAtLeast(0) || b.isAtLeast(0) : a.isAtLeast(0) && b.isAtLeast(0);
       if (!nonNegative)
         return false;
     }

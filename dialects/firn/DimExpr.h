@@ -1,7 +1,7 @@
 // DimExpr: the size of a dimension as an expression over symbols.
 //
-// Kept in one normal form, a polynomial with integer coefficients over atoms, so that equal texts mean equal sizes. An atom
-// is a symbol ("batch") or one of floordiv, ceildiv, mod, min, max of two expressions. Needs no MLIR.
+// Kept in one normal form, a polynomial with integer coefficients over atoms, so that equal texts mean equal sizes. An
+// atom is a symbol ("batch") or one of floordiv, ceildiv, mod, min, max of two expressions. Needs no MLIR.
 #ifndef FIRN_DIALECTS_FIRN_DIMEXPR_H
 #define FIRN_DIALECTS_FIRN_DIMEXPR_H
 

@@ -65,14 +65,15 @@ struct ConstantBytes {
 /// The bytes behind a constant's value, where it is a numeric tensor.
 std::optional<ConstantBytes> constantBytes(mlir::Attribute value);
 
-/// An elements attribute for `bytes` (copied): splats and tensors of at most 64 bytes become `dense`, others blobs named by
-/// their content, so that equal tensors share one blob.
+/// An elements attribute for `bytes` (copied): splats and tensors of at most 64 bytes become `dense`, others blobs
+/// named by their content, so that equal tensors share one blob.
 mlir::ElementsAttr constantFromBytes(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
 /// The same without a copy: the bytes must outlive the context, `keepAlive` is released with the blob.
 mlir::ElementsAttr constantFromMapped(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes,
                                       std::shared_ptr<void> keepAlive);
 
-/// The integer contents of a value where they are known: a constant of i64/i32, or firn.dim_values. At most 4096 elements.
+/// The integer contents of a value where they are known: a constant of i64/i32, or firn.dim_values. At most 4096
+/// elements.
 std::optional<llvm::SmallVector<DimExpr>> integerElements(mlir::Value value);
 /// The same where all are numbers.
 std::optional<llvm::SmallVector<int64_t>> constantIntegers(mlir::Value value);

@@ -19,6 +19,7 @@ def Firn_Dialect : Dialect {
     Operators that no pass looks into are `firn.call "domain::Name"`.
   }];
   let usePropertiesForAttributes = 0;
+  let extraClassDeclaration = "void registerOperations();";
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }

@@ -37,7 +37,8 @@ public:
 
   void result(unsigned i, mlir::Type elementType, std::optional<Dims> dims);
   void resultElements(unsigned i, Dims elements);
-  /// A dimension that only running can tell: a symbol named after the node, result and axis, the same at every inference.
+  /// A dimension that only running can tell: a symbol named after the node, result and axis, the same at every
+  /// inference.
   DimExpr unknownDim(unsigned result, unsigned axis) const;
   /// Result i has this rank, all dimensions unknown.
   void unknownResult(unsigned i, mlir::Type elementType, unsigned rank);
@@ -58,7 +59,8 @@ private:
   std::vector<std::string> messages;
 };
 
-/// Runs the rule of `operation` and compares: success unless the rule reports an error or a result's type contradicts it.
+/// Runs the rule of `operation` and compares: success unless the rule reports an error or a result's type contradicts
+/// it.
 llvm::LogicalResult verifyInferred(mlir::Operation *operation);
 
 /// Numpy broadcasting of two shapes; reports where they do not fit.

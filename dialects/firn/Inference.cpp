@@ -1,0 +1,158 @@
+// Inference: what rules see of an operation, and the check of types against the rules.
+#include "dialects/firn/Inference.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+
+namespace firn {
+
+Inference::Inference(Operation *operation, Fallback byLibrary)
+    : op(operation), library(std::move(byLibrary)), results(operation->getNumResults()) {}
+
+bool Inference::has(unsigned i) const { return bool(operandOf(op, i)); }
+
+Type Inference::elementType(unsigned i) const {
+  Value value = operandOf(op, i);
+  if (!value)
+    return {};
+  Type type = cast<TensorType>(value.getType()).getElementType();
+  return isa<UnknownType>(type) ? Type() : type;
+}
+
+std::optional<Inference::Dims> Inference::dims(unsigned i) const {
+  Value value = operandOf(op, i);
+  auto type = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+  return type ? std::optional<Dims>(dimsOf(type)) : std::nullopt;
+}
+
+std::optional<Inference::Dims> Inference::elements(unsigned i) const {
+  Value value = operandOf(op, i);
+  return value ? integerElements(value) : std::nullopt;
+}
+
+int64_t Inference::intAttribute(StringRef name, int64_t fallbackValue) const {
+  auto attribute = op->getAttrOfType<IntegerAttr>(name);
+  return attribute ? attribute.getValue().getSExtValue() : fallbackValue;
+}
+StringRef Inference::stringAttribute(StringRef name, StringRef fallbackValue) const {
+  auto attribute = op->getAttrOfType<StringAttr>(name);
+  return attribute ? attribute.getValue() : fallbackValue;
+}
+std::optional<SmallVector<int64_t>> Inference::intsAttribute(StringRef name) const {
+  auto attribute = op->getAttrOfType<DenseI64ArrayAttr>(name);
+  return attribute ? std::optional<SmallVector<int64_t>>(SmallVector<int64_t>(attribute.asArrayRef())) : std::nullopt;
+}
+
+void Inference::result(unsigned i, Type elementType, std::optional<Dims> dims) {
+  if (i >= results.size())
+    return;
+  results[i].elementType = elementType;
+  results[i].dims = std::move(dims);
+}
+void Inference::resultElements(unsigned i, Dims elements) {
+  if (i < results.size() && elements.size() <= 1024)
+    results[i].elements = std::move(elements);
+}
+
+DimExpr Inference::unknownDim(unsigned resultIndex, unsigned axisIndex) const {
+  auto id = op->getAttrOfType<IntegerAttr>("firn.id");
+  if (!id) {
+    // The module counts, so that ids are unique and the same in every compilation.
+    ModuleOp module = op->getParentOfType<ModuleOp>();
+    Operation *counter = module ? module.getOperation() : op;
+    auto next = counter->getAttrOfType<IntegerAttr>("firn.next_id");
+    Builder builder(op->getContext());
+    id = builder.getI64IntegerAttr(next ? next.getInt() : 0);
+    op->setAttr("firn.id", id);
+    counter->setAttr("firn.next_id", builder.getI64IntegerAttr(id.getInt() + 1));
+  }
+  return DimExpr::symbol("u" + std::to_string(id.getInt()) + "." + std::to_string(resultIndex) + "." +
+                         std::to_string(axisIndex));
+}
+void Inference::unknownResult(unsigned i, Type elementType, unsigned rank) {
+  Dims dims;
+  for (unsigned axisIndex = 0; axisIndex < rank; ++axisIndex)
+    dims.push_back(unknownDim(i, axisIndex));
+  result(i, elementType, dims);
+}
+
+void Inference::error(const Twine &message) { messages.push_back(message.str()); }
+
+std::optional<int64_t> Inference::axis(int64_t axisValue, int64_t rank) {
+  if (axisValue >= -rank && axisValue < std::max<int64_t>(rank, 1))
+    return axisValue < 0 ? axisValue + rank : axisValue;
+  error("expected an axis in [" + Twine(-rank) + ", " + Twine(rank - 1) + "], found " + Twine(axisValue));
+  return std::nullopt;
+}
+
+void Inference::fallback() {
+  if (library)
+    library(*this);
+}
+
+void inferByLibrary(Inference &inference) { inference.fallback(); }
+
+/// Whether a declared dimension can be the inferred one: one of them unknown, or the same number.
+static bool agree(int64_t declared, const DimExpr &inferred) {
+  return ShapedType::isDynamic(declared) || !inferred.isConstant() || inferred.constant() == declared;
+}
+
+LogicalResult verifyInferred(Operation *operation) {
+  // Before inference everything is unknown; the inference pass reports by node then.
+  for (Value operand : operation->getOperands())
+    if (auto type = dyn_cast<TensorType>(operand.getType()))
+      if (!isa<RankedTensorType>(type) || isa<UnknownType>(type.getElementType()))
+        return success();
+  for (Type type : operation->getResultTypes())
+    if (isa<UnrankedTensorType>(type))
+      return success();
+  Inference inference(operation);
+  cast<Operator>(operation).inferShapes(inference);
+  LogicalResult status = success();
+  for (const std::string &message : inference.errors())
+    status = operation->emitOpError(message);
+  if (failed(status))
+    return status;
+  for (auto [declaredType, inferred] : llvm::zip(operation->getResultTypes(), inference.inferred())) {
+    auto declared = dyn_cast<RankedTensorType>(declaredType);
+    if (!declared || !inferred.dims || !inferred.elementType)
+      continue;
+    bool fits =
+        declared.getElementType() == inferred.elementType && declared.getRank() == int64_t(inferred.dims->size());
+    for (int64_t i = 0; fits && i < declared.getRank(); ++i)
+      fits = agree(declared.getDimSize(i), (*inferred.dims)[i]);
+    if (!fits)
+      status = operation->emitOpError("expected result type ")
+               << tensorType(inferred.elementType, *inferred.dims) << ", found " << declaredType;
+  }
+  return status;
+}
+
+std::optional<Inference::Dims> broadcast(Inference &inference, const Inference::Dims &a, const Inference::Dims &b) {
+  size_t rank = std::max(a.size(), b.size());
+  Inference::Dims dims;
+  for (size_t i = 0; i < rank; ++i) {
+    DimExpr x = i + a.size() < rank ? DimExpr(1) : a[i + a.size() - rank];
+    DimExpr y = i + b.size() < rank ? DimExpr(1) : b[i + b.size() - rank];
+    if (x == y || (y.isConstant() && y.constant() == 1)) {
+      dims.push_back(x);
+    } else if (x.isConstant() && x.constant() == 1) {
+      dims.push_back(y);
+    } else if (x.isConstant() && y.isConstant()) {
+      inference.error("expected shapes that broadcast, found " + shapeText(a) + " and " + shapeText(b));
+      return std::nullopt;
+    } else if (x.isConstant()) {
+      dims.push_back(x); // y is 1 or x; whoever runs checks it
+    } else if (y.isConstant()) {
+      dims.push_back(y);
+    } else {
+      // Two different symbols: equal, or one of them 1. The greater one is right in each legal case but for size 0.
+      dims.push_back(DimExpr::max(x, y));
+    }
+  }
+  return dims;
+}
+
+} // namespace firn
