@@ -1,0 +1,34 @@
+// Every pass: its options, one line each, right by default. One entry here, one file passes/<group>/<Name>.cpp, one test
+// test/passes/<group>/<Name>.mlir.
+#ifndef FIRN_PASSES
+#define FIRN_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+// --- fold ---
+def InferShapes : Pass<"firn-infer-shapes", "::mlir::ModuleOp"> {
+  let summary = "find element types and dimensions of all values; report every problem";
+}
+def FoldShapes : Pass<"firn-fold-shapes", "::mlir::ModuleOp"> {
+  let summary = "replace small integer tensors that are known as dimension expressions";
+}
+def FoldConstants : Pass<"firn-fold-constants", "::mlir::ModuleOp"> {
+  let summary = "compute operations on constants with the reference kernels";
+  let options = [
+    Option<"limit", "limit", "int64_t", "-1", "stop after this many rewrites, -1 for no limit; bisects a miscompile">,
+    Option<"maxBytes", "max-bytes", "int64_t", "1 << 30", "do not make a constant larger than this">,
+    Option<"maxGrowth", "max-growth", "int64_t", "1 << 20", "keep a node whose folding adds more bytes than this to the file">
+  ];
+}
+
+// --- simplify ---
+
+// --- fusion ---
+
+// --- layout ---
+
+// --- lowering ---
+
+// --- plan ---
+
+#endif
