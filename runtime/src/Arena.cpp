@@ -1,0 +1,84 @@
+#include "runtime/src/Arena.h"
+
+#include "runtime/abi/model.h"
+
+namespace firn::runtime {
+
+namespace {
+
+// Larger first; of equal ones the earlier in the table.
+bool before(const Placement *buffers, int32_t a, int32_t b) {
+  return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+}
+
+// Heap sort: libc's qsort may call malloc.
+void siftDown(const Placement *buffers, int32_t *order, int32_t root, int32_t count) {
+  for (int32_t child; (child = 2 * root + 1) < count; root = child) {
+    if (child + 1 < count && before(buffers, order[child], order[child + 1]))
+      ++child;
+    if (!before(buffers, order[root], order[child]))
+      return;
+    int32_t other = order[root];
+    order[root] = order[child];
+    order[child] = other;
+  }
+}
+
+void sortBySize(const Placement *buffers, int32_t *order, int32_t count) {
+  for (int32_t i = 0; i < count; ++i)
+    order[i] = i;
+  for (int32_t root = count / 2 - 1; root >= 0; --root)
+    siftDown(buffers, order, root, count);
+  for (int32_t last = count - 1; last > 0; --last) {
+    int32_t largest = order[0];
+    order[0] = order[last];
+    order[last] = largest;
+    siftDown(buffers, order, 0, last);
+  }
+}
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT;
+}
+
+// The offset of buffer `self` among order[0, placed), which is sorted by offset.
+int64_t bestFit(const Placement *buffers, const int32_t *order, int32_t placed, const Placement &self) {
+  int64_t end = 0, best = -1, bestHole = INT64_MAX;
+  for (int32_t i = 0; i < placed; ++i) {
+    const Placement &other = buffers[order[i]];
+    if (other.lastStep < self.firstStep || other.firstStep > self.lastStep)
+      continue;
+    int64_t hole = other.offset - end;
+    if (hole >= self.bytes && hole < bestHole) {
+      best = end;
+      bestHole = hole;
+    }
+    int64_t otherEnd = other.offset + aligned(other.bytes);
+    if (otherEnd > end)
+      end = otherEnd;
+  }
+  return best >= 0 ? best : end;
+}
+
+} // namespace
+
+int64_t placeBuffers(Placement *buffers, int32_t count, int32_t *order) {
+  sortBySize(buffers, order, count);
+  int64_t total = 0;
+  // order[0, n) holds what is placed, sorted by offset; order[n, count) what is left, sorted by size.
+  for (int32_t n = 0; n < count; ++n) {
+    int32_t self = order[n];
+    int64_t offset = bestFit(buffers, order, n, buffers[self]);
+    buffers[self].offset = offset;
+    int64_t end = offset + aligned(buffers[self].bytes);
+    if (end > total)
+      total = end;
+    int32_t at = n;
+    for (; at > 0 && buffers[order[at - 1]].offset > offset; --at)
+      order[at] = order[at - 1];
+    order[at] = self;
+  }
+  return total;
+}
+
+} // namespace firn::runtime

@@ -1,0 +1,54 @@
+// The file of a compiled model: footer, hash, machine, and its code loaded as a shared object.
+#ifndef FIRN_RUNTIME_IMAGE_H
+#define FIRN_RUNTIME_IMAGE_H
+
+#include <stddef.h>
+
+#include "runtime/abi/model.h"
+#include "runtime/include/firn/firn.h"
+
+namespace firn::runtime {
+
+/// Loaded code and tables. Zeroed, it is empty.
+struct Image {
+  static constexpr int mostSegments = 16;
+  struct Segment {
+    const char *begin;
+    const char *end;
+    bool isCode;
+    bool isWritable;
+    uint64_t fileOffset;
+    uint64_t fileBytes;
+  };
+  void *handle;
+  Segment segments[mostSegments];
+  int segmentCount;
+
+  /// Whether [memory, memory + count * size) lies in one segment.
+  bool holds(const void *memory, uint64_t count, uint64_t size) const;
+  bool holdsCode(const void *function) const;
+  /// Whether `text` lies in a segment, its terminator included.
+  bool holdsText(const char *text) const;
+};
+
+/// Reads the footer of an open file and checks all that it says, without a look at the code.
+/// name: for messages.
+firn_status readFooter(int file, const char *name, firn_footer &footer, firn_error *error);
+
+/// Refuses other machines and missing CPU features by name.
+firn_status checkMachine(const firn_footer &footer, const char *name, firn_error *error);
+
+/// Checks the hash of the code, then loads it. `name` is the path under which debuggers and profilers will know it, or
+/// NULL for a file that has none.
+firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image, firn_error *error);
+
+/// The descriptor's address, NULL if there is none.
+const firn_model_desc *findDescriptor(const Image &image);
+
+void unloadImage(Image &image);
+
+/// Reads exactly `bytes` at `offset`.
+bool readAt(int file, void *to, size_t bytes, uint64_t offset);
+
+} // namespace firn::runtime
+#endif
