@@ -190,5 +190,14 @@ template <> inline double smaller(double a, double b) {
   return isnan(a) ? a : isnan(b) ? b : a == b ? (signbit(a) ? a : b) : a < b ? a : b;
 }
 
+/// Whether `a` comes before `b` when the largest (or smallest) come first. NaN counts as beyond every number in either
+/// direction, as numpy has it.
+template <typename T> bool isBeyond(T a, T b, bool largest) { return largest ? a > b : a < b; }
+template <> inline bool isBeyond(double a, double b, bool largest) {
+  if (isnan(a) || isnan(b))
+    return isnan(a) && !isnan(b);
+  return largest ? a > b : a < b;
+}
+
 } // namespace firn::kernels
 #endif

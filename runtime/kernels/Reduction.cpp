@@ -267,16 +267,6 @@ int32_t inferArg(firn_call *call) {
   return setReduced(call, FIRN_I64, reduced);
 }
 
-template <typename T> bool isNan(T) { return false; }
-template <> bool isNan(double x) { return isnan(x); }
-
-/// NaN counts as beyond every number in either direction, as numpy has it.
-template <typename T> bool isBeyond(T a, T b, bool largest) {
-  if (isNan(a) || isNan(b))
-    return isNan(a) && !isNan(b);
-  return largest ? a > b : a < b;
-}
-
 template <typename T> int32_t argAs(firn_call *call, bool largest) {
   const firn_view *y = output(call, 0);
   const firn_view &x = call->inputs[0];
