@@ -3,10 +3,10 @@
 //   kernel.func @add {...} { ^bb0(%a, %b, %out: !kernel.buffer, %n: index, %scratch, %worker, %workers): ... }
 //     ==>  llvm.func @add(%args: !llvm.ptr, %worker: i32, %workers: i32)
 //
-// The buffers' addresses and dims are read from firn_kernel_args at the entry. Each buffer has an alias scope of its own;
-// a load or store is of its buffer's scope and of no other, which is how LLVM learns that buffers do not overlap. An output
-// that takes an input's place breaks that promise harmlessly: such a kernel reads each element before it writes it, and
-// nothing reads it again (inPlacePairs).
+// The buffers' addresses and dims are read from firn_kernel_args at the entry. Each buffer has an alias scope of its
+// own; a load or store is of its buffer's scope and of no other, which is how LLVM learns that buffers do not overlap.
+// An output that takes an input's place breaks that promise harmlessly: such a kernel reads each element before it
+// writes it, and nothing reads it again (inPlacePairs).
 #include "passes/kernel/ConvertKernelToLLVM.h"
 
 #include "dialects/kernel/Kernel.h"
@@ -15,10 +15,10 @@
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -116,7 +116,8 @@ template <typename Op> struct KernelPattern : ConvertOpToLLVMPattern<Op> {
 
 struct LoadPattern : KernelPattern<kernel::LoadOp> {
   using KernelPattern::KernelPattern;
-  LogicalResult matchAndRewrite(kernel::LoadOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(kernel::LoadOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type type = op.getResult().getType(), memory = memoryType(type);
     unsigned alignment = elementBytes(type);
@@ -125,8 +126,9 @@ struct LoadPattern : KernelPattern<kernel::LoadOp> {
     if (adaptor.getCount()) {
       auto vector = cast<VectorType>(memory);
       Value zeros = rewriter.create<LLVM::ConstantOp>(loc, vector, rewriter.getZeroAttr(vector));
-      auto load = rewriter.create<LLVM::MaskedLoadOp>(loc, memory, from, mask(rewriter, loc, adaptor.getCount(), vector),
-                                                      ValueRange{zeros}, rewriter.getI32IntegerAttr(alignment));
+      auto load =
+          rewriter.create<LLVM::MaskedLoadOp>(loc, memory, from, mask(rewriter, loc, adaptor.getCount(), vector),
+                                              ValueRange{zeros}, rewriter.getI32IntegerAttr(alignment));
       value = load;
     } else {
       auto load = rewriter.create<LLVM::LoadOp>(loc, memory, from, alignment, /*isVolatile=*/false,
@@ -145,7 +147,8 @@ struct LoadPattern : KernelPattern<kernel::LoadOp> {
 
 struct StorePattern : KernelPattern<kernel::StoreOp> {
   using KernelPattern::KernelPattern;
-  LogicalResult matchAndRewrite(kernel::StoreOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(kernel::StoreOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type type = op.getValue().getType(), memory = memoryType(type);
     unsigned alignment = elementBytes(type);
@@ -154,11 +157,11 @@ struct StorePattern : KernelPattern<kernel::StoreOp> {
     if (isBool(type))
       value = rewriter.create<LLVM::ZExtOp>(loc, memory, value);
     if (adaptor.getCount()) {
-      rewriter.create<LLVM::MaskedStoreOp>(loc, value, to, mask(rewriter, loc, adaptor.getCount(), cast<VectorType>(memory)),
+      rewriter.create<LLVM::MaskedStoreOp>(loc, value, to,
+                                           mask(rewriter, loc, adaptor.getCount(), cast<VectorType>(memory)),
                                            rewriter.getI32IntegerAttr(alignment));
     } else {
-      auto store =
-          rewriter.create<LLVM::StoreOp>(loc, value, to, alignment, /*isVolatile=*/false, op.getNontemporal());
+      auto store = rewriter.create<LLVM::StoreOp>(loc, value, to, alignment, /*isVolatile=*/false, op.getNontemporal());
       annotate(store, op, op.getBuffer());
     }
     rewriter.eraseOp(op);
@@ -168,15 +171,18 @@ struct StorePattern : KernelPattern<kernel::StoreOp> {
 
 struct OffsetPattern : KernelPattern<kernel::OffsetOp> {
   using KernelPattern::KernelPattern;
-  LogicalResult matchAndRewrite(kernel::OffsetOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, address(rewriter, op.getLoc(), adaptor.getBuffer(), adaptor.getBytes(), rewriter.getI8Type()));
+  LogicalResult matchAndRewrite(kernel::OffsetOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op,
+                       address(rewriter, op.getLoc(), adaptor.getBuffer(), adaptor.getBytes(), rewriter.getI8Type()));
     return success();
   }
 };
 
 struct CopyPattern : KernelPattern<kernel::CopyOp> {
   using KernelPattern::KernelPattern;
-  LogicalResult matchAndRewrite(kernel::CopyOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(kernel::CopyOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     rewriter.create<LLVM::MemcpyOp>(op.getLoc(), adaptor.getTarget(), adaptor.getSource(), adaptor.getBytes(),
                                     /*isVolatile=*/false);
     rewriter.eraseOp(op);
@@ -296,6 +302,41 @@ LLVM::LLVMFuncOp convertFunction(kernel::FuncOp func, ScopesOf &scopes) {
   return function;
 }
 
+/// Functions of f64 that LLVM has no intrinsic for become calls of libm. (f32 has polynomials: expandMath.)
+LogicalResult callLibm(ModuleOp module) {
+  auto isLibm = [](Operation *op) {
+    return isa<math::AcosOp, math::AcoshOp, math::AsinOp, math::AsinhOp, math::AtanOp, math::Atan2Op, math::AtanhOp,
+               math::CoshOp, math::ErfOp, math::ExpM1Op, math::Log1pOp, math::SinhOp, math::TanOp, math::TanhOp>(op);
+  };
+  bool isNeeded =
+      module.walk([&](Operation *op) { return isLibm(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+          .wasInterrupted();
+  if (!isNeeded)
+    return success();
+  RewritePatternSet patterns(module.getContext());
+  populateMathToLibmConversionPatterns(patterns);
+  ConversionTarget target(*module.getContext());
+  target.markUnknownOpDynamicallyLegal([&](Operation *op) { return !isLibm(op); });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+/// Casts between a type and its LLVM type that conversion left in pairs.
+LogicalResult removeCasts(ModuleOp module) {
+  SmallVector<UnrealizedConversionCastOp> casts;
+  module.walk([&](UnrealizedConversionCastOp op) { casts.push_back(op); });
+  for (UnrealizedConversionCastOp op : casts) {
+    auto producer = op.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
+    if (producer && producer.getOperand(0).getType() == op.getResult(0).getType())
+      op.getResult(0).replaceAllUsesWith(producer.getOperand(0));
+  }
+  for (UnrealizedConversionCastOp op : llvm::reverse(casts)) {
+    if (!op.use_empty())
+      return op.emitError("has no LLVM type");
+    op.erase();
+  }
+  return success();
+}
+
 } // namespace
 
 LogicalResult convertKernelsToLLVM(ModuleOp module) {
@@ -319,12 +360,13 @@ LogicalResult convertKernelsToLLVM(ModuleOp module) {
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return failure();
   }
+  if (failed(callLibm(module)))
+    return failure();
   RewritePatternSet patterns(context);
   patterns.add<LoadPattern, StorePattern, OffsetPattern, CopyPattern, BarrierPattern, FaultPattern>(converter, scopes);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
-  populateMathToLibmConversionPatterns(patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   populateFuncToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
@@ -333,12 +375,7 @@ LogicalResult convertKernelsToLLVM(ModuleOp module) {
   target.addLegalOp<ModuleOp, UnrealizedConversionCastOp>();
   if (failed(applyFullConversion(module, target, std::move(patterns))))
     return failure();
-  SmallVector<UnrealizedConversionCastOp> casts, left;
-  module.walk([&](UnrealizedConversionCastOp op) { casts.push_back(op); });
-  reconcileUnrealizedCasts(casts, &left);
-  if (!left.empty())
-    return left.front().emitError("has no LLVM type");
-  return success();
+  return removeCasts(module);
 }
 
 } // namespace firn

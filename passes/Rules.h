@@ -1,0 +1,125 @@
+// Rules: local rewrites of firn operations, applied until none fits.
+//
+// A rule looks at one operation and either rewrites it by the RuleRewriter and returns true, or leaves everything as it
+// is and returns false. Unlike MLIR's greedy driver this one neither folds nor moves nor merges constants, so that
+// locations (the model's names) and the order of operations stay.
+#ifndef FIRN_PASSES_RULES_H
+#define FIRN_PASSES_RULES_H
+
+#include "dialects/firn/Firn.h"
+#include "passes/PassReport.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+#include <functional>
+
+namespace firn {
+
+class RuleRewriter : public mlir::RewriterBase, private mlir::RewriterBase::Listener {
+public:
+  RuleRewriter(mlir::MLIRContext *context, PassReport &to) : RewriterBase(context), report(to) { setListener(this); }
+
+  /// Replaces the results of `op`, erases it and counts a rewrite. A result that the function returns gets a
+  /// firn.identity of its own where the replacement is an input, a constant or another output: outputs stay distinct.
+  void replace(mlir::Operation *op, mlir::ValueRange values, llvm::StringRef what);
+  /// One new operation in place of `op`, with results of these types and the fused locations of `op` and `others`.
+  template <typename NewOp, typename... Args>
+  NewOp replaceWith(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> others, llvm::StringRef what,
+                    Args &&...args) {
+    setInsertionPoint(op);
+    auto made = create<NewOp>(fused(op, others), std::forward<Args>(args)...);
+    replace(op, made->getResults(), what);
+    return made;
+  }
+  /// Says why `op` stays, once.
+  void refuse(mlir::Operation *op, llvm::StringRef why);
+  /// Counts a rewrite of `op` in place and looks at it and its users again.
+  void changed(mlir::Operation *op, llvm::StringRef what);
+  mlir::Location fused(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> others);
+  bool done() const { return report.done(); }
+
+private:
+  friend class RuleSet;
+  void notifyOperationInserted(mlir::Operation *op, InsertPoint) override { push(op); }
+  void notifyOperationErased(mlir::Operation *op) override;
+  void push(mlir::Operation *op);
+  void pushUsers(mlir::Value value);
+
+  PassReport &report;
+  llvm::SetVector<mlir::Operation *> worklist;
+  llvm::DenseSet<std::pair<mlir::Operation *, size_t>> refused;
+};
+
+class RuleSet {
+public:
+  using Rule = std::function<bool(mlir::Operation *, RuleRewriter &)>;
+
+  /// `rule(OpT, RuleRewriter &)`, tried in the order of addition.
+  template <typename OpT> void add(bool (*rule)(OpT, RuleRewriter &)) {
+    rules[mlir::TypeID::get<OpT>()].push_back(
+        [rule](mlir::Operation *op, RuleRewriter &rewriter) { return rule(llvm::cast<OpT>(op), rewriter); });
+  }
+  /// The same rule for several operations.
+  template <typename... Ops> void addFor(bool (*rule)(mlir::Operation *, RuleRewriter &)) {
+    (rules[mlir::TypeID::get<Ops>()].push_back(rule), ...);
+  }
+
+  /// Applies the rules to all operations of `module`, in regions too, until none fits or the report's limit is reached;
+  /// then lets function types follow what they return.
+  void apply(mlir::ModuleOp module, PassReport &report) const;
+
+private:
+  llvm::DenseMap<mlir::TypeID, llvm::SmallVector<Rule, 2>> rules;
+};
+
+/// Function types follow the types of the values returned.
+void updateFunctionTypes(mlir::ModuleOp module);
+/// Whether a function of the module returns `value`.
+bool isReturned(mlir::Value value);
+/// Whether the value cannot stand for one more output: it is an input, a constant or an output already.
+bool isTakenAsOutput(mlir::Value value);
+/// Whether `type` mentions a symbol that `op` finds at run time.
+bool mentionsSymbolsOf(mlir::Type type, mlir::Operation *op);
+
+// --- reading ---------------------------------------------------------------------------------------------------------
+
+/// The one number that all elements of a constant are (bool: 0 or 1), nothing for other values.
+std::optional<double> splatOf(mlir::Value value);
+/// Whether `value` is a constant of one number, and which (-0 is not 0).
+bool isSplatOf(mlir::Value value, double number);
+/// All elements of a floating-point or integer constant (integers beyond 2^53 lose digits); nothing for more than
+/// `most`.
+std::optional<std::vector<double>> numbersOf(mlir::Value value, int64_t most = int64_t(1) << 31);
+mlir::RankedTensorType rankedType(mlir::Value value);
+/// Whether both are ranked, of one element type, and every dimension is known to be equal.
+bool haveSameType(mlir::Value a, mlir::Value b);
+bool haveSameDims(llvm::ArrayRef<DimExpr> a, llvm::ArrayRef<DimExpr> b);
+inline bool isOne(const DimExpr &dim) { return dim.isConstant() && dim.constant() == 1; }
+/// The shape of two broadcast operands if it is certain (no symbol that may be 1).
+std::optional<llvm::SmallVector<DimExpr>> broadcastDims(llvm::ArrayRef<DimExpr> a, llvm::ArrayRef<DimExpr> b);
+/// The axes that a firn.reduce_* runs over, ascending, if they are known.
+std::optional<llvm::SmallVector<int64_t>> reducedAxes(mlir::Operation *reduce);
+llvm::SmallVector<int64_t> permutationOf(TransposeOp transpose);
+bool isFloat(mlir::Type elementType);
+
+// --- building --------------------------------------------------------------------------------------------------------
+
+/// A constant of these numbers, rounded to nearest even in the element type. One number makes a splat.
+mlir::Value makeNumbers(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+                        llvm::ArrayRef<double> numbers);
+/// An i64 constant of rank 1.
+mlir::Value makeIntegers(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> numbers);
+/// firn.reshape without shape operand.
+mlir::Value makeReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, llvm::ArrayRef<DimExpr> dims);
+mlir::Value makeTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, llvm::ArrayRef<int64_t> perm);
+/// A binary operation whose result has the broadcast shape of its operands.
+template <typename OpT>
+mlir::Value makeBinary(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type, mlir::Value a,
+                       mlir::Value b) {
+  return builder.create<OpT>(loc, type, a, b);
+}
+mlir::Value makeAbsent(mlir::OpBuilder &builder, mlir::Location loc);
+
+} // namespace firn
+#endif

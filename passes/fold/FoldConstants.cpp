@@ -1,0 +1,87 @@
+// FoldConstants: compute operations on constants with the reference kernels.
+//
+// In:      inferred types.                     Out: the results of such operations are firn.constant.
+// Keeps:   every value bit for bit (it is the reference kernel's); random operators and those with side effects.
+// Leaves:  an operation where refusal() gives a reason.
+#include "dialects/firn/Inference.h"
+#include "passes/PassReport.h"
+#include "passes/Passes.h"
+#include "passes/fold/ReferenceCall.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace firn {
+#define GEN_PASS_DEF_FOLDCONSTANTS
+#include "passes/Passes.h.inc"
+
+namespace {
+bool isRandom(StringRef name) {
+  return name.contains("Random") || name == "ai.onnx::Bernoulli" || name == "ai.onnx::Multinomial" ||
+         name == "ai.onnx::Dropout";
+}
+
+int64_t byteSize(RankedTensorType type) {
+  return firn_dtype_bytes(dtypeOf(type.getElementType()), type.hasStaticShape() ? type.getNumElements() : 0);
+}
+
+/// Why `op` is not computed now, or "" if it may be. Operations on values that are not constant are no candidates.
+std::string refusal(Operation *op, int64_t maxGrowth) {
+  if (isRandom(cast<Operator>(op).operatorName()))
+    return "it is random";
+  if (!referenceOperator(op))
+    return "there is no reference kernel";
+  int64_t growth = 0;
+  for (Value result : op->getResults())
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+      growth += byteSize(type);
+  for (Value operand : op->getOperands())
+    if (ElementsAttr constant = constantOf(operand); constant && operand.hasOneUse())
+      if (auto bytes = constantBytes(constant))
+        growth -= bytes->bytes.size();
+  if (growth > maxGrowth)
+    return "kept: would add " + std::to_string(growth) + " bytes";
+  return "";
+}
+
+struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
+  using FoldConstantsBase::FoldConstantsBase;
+
+  void runOnOperation() override {
+    PassReport report("FoldConstants", limit);
+    SmallVector<Operation *> candidates;
+    getOperation().walk([&](Operation *op) {
+      if (isa<Operator>(op) && !isa<ConstantOp, IfOp, LoopOp>(op) && op->getNumResults() > 0)
+        candidates.push_back(op);
+    });
+    for (Operation *op : candidates)
+      if (!report.done())
+        fold(op, report);
+  }
+
+  void fold(Operation *op, PassReport &report) {
+    SmallVector<ElementsAttr> operands;
+    for (Value operand : op->getOperands()) {
+      ElementsAttr constant = constantOf(operand);
+      if (!constant && !isAbsent(operand))
+        return;
+      operands.push_back(constant);
+    }
+    if (std::string why = refusal(op, maxGrowth); !why.empty())
+      return report.refuse(op, why);
+    std::string whyNot;
+    auto values = evaluate(op, operands, maxBytes, whyNot);
+    if (!values)
+      return report.refuse(op, whyNot);
+    OpBuilder builder(op);
+    for (auto [result, value] : llvm::zip(op->getResults(), *values))
+      result.replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), value));
+    report.rewrite(op);
+    op->erase();
+  }
+};
+} // namespace
+
+} // namespace firn

@@ -1,0 +1,91 @@
+// FoldShapes: shape arithmetic on tensors becomes dimension expressions.
+//
+// In:      inferred types, firn.elements attributes.     Out: each such value is a firn.constant (all numbers) or
+//          firn.dim_values; reshapes whose result dimensions are all known lose their shape operand.
+// Keeps:   every value.
+// Leaves:  values with side effects behind them, and operations that yield more than one result.
+#include "dialects/firn/Inference.h"
+#include "passes/PassReport.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace firn {
+#define GEN_PASS_DEF_FOLDSHAPES
+#include "passes/Passes.h.inc"
+
+namespace {
+/// A symbol that only the running operation itself can bind.
+bool dependsOnOwnSymbols(Operation *op) {
+  auto id = op->getAttrOfType<IntegerAttr>("firn.id");
+  if (!id)
+    return false;
+  std::string prefix = "u" + std::to_string(id.getInt()) + ".";
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (const DimExpr &dim : dimsOf(tensor)) {
+        std::set<std::string> symbols;
+        dim.collectSymbols(symbols);
+        for (const std::string &s : symbols)
+          if (StringRef(s).starts_with(prefix))
+            return true;
+      }
+  return false;
+}
+
+struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
+  void runOnOperation() override {
+    PassReport report("FoldShapes");
+    SmallVector<Operation *> known, reshapes;
+    getOperation().walk([&](Operation *op) {
+      if (op->hasAttr("firn.elements") && op->getNumResults() == 1)
+        known.push_back(op);
+      if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && reshape.getShape() && !dependsOnOwnSymbols(op))
+        if (isa<RankedTensorType>(reshape.getType()))
+          reshapes.push_back(op);
+    });
+    for (Operation *op : known)
+      replace(op, report);
+    for (Operation *op : reshapes)
+      op->eraseOperand(1);
+  }
+
+  void replace(Operation *op, PassReport &report) {
+    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    auto elements = integerElements(op->getResult(0));
+    if (!type || !elements || !type.hasStaticShape() || type.getRank() > 1 ||
+        type.getNumElements() != int64_t(elements->size()) ||
+        !(type.getElementType().isSignlessInteger(64) || type.getElementType().isSignlessInteger(32)))
+      return;
+    OpBuilder builder(op);
+    type = RankedTensorType::get(type.getShape(), type.getElementType());
+    bool isWide = type.getElementType().isSignlessInteger(64);
+    Operation *replacement;
+    if (llvm::all_of(*elements, [](const DimExpr &e) { return e.isConstant(); })) {
+      std::vector<char> bytes(elements->size() * (isWide ? 8 : 4));
+      for (auto [i, e] : llvm::enumerate(*elements)) {
+        int64_t wide = e.constant();
+        int32_t narrow = int32_t(wide);
+        std::memcpy(bytes.data() + i * (isWide ? 8 : 4), isWide ? static_cast<void *>(&wide) : &narrow, isWide ? 8 : 4);
+      }
+      replacement = builder.create<ConstantOp>(op->getLoc(), constantFromBytes(type, bytes));
+    } else {
+      SmallVector<StringRef> texts;
+      SmallVector<std::string> storage;
+      for (const DimExpr &e : *elements)
+        storage.push_back(e.str());
+      for (const std::string &s : storage)
+        texts.push_back(s);
+      replacement = builder.create<DimValuesOp>(op->getLoc(), type, builder.getStrArrayAttr(texts));
+    }
+    report.rewrite(op);
+    op->getResult(0).replaceAllUsesWith(replacement->getResult(0));
+    if (op->use_empty() && !isa<IfOp, LoopOp>(op))
+      op->erase();
+  }
+};
+} // namespace
+
+} // namespace firn

@@ -1,0 +1,178 @@
+// InferShapes: element types and dimensions of all values, from the inputs on.
+//
+// In:      a module of firn ops, any result types.      Out: ranked types with symbolic dimensions wherever a rule
+// tells;
+//          the attribute firn.elements on operations whose small integer result is known as dimension expressions.
+// Keeps:   everything but types.
+// Reports: every broken constraint of every operation as an error at its location, and goes on. A broken branch of an
+// If
+//          whose other branch is sound becomes firn.fail (an error only if it is ever taken).
+// Running twice changes nothing more.
+#include "dialects/firn/Inference.h"
+#include "passes/Passes.h"
+#include "passes/fold/ReferenceCall.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace firn {
+#define GEN_PASS_DEF_INFERSHAPES
+#include "passes/Passes.h.inc"
+
+namespace {
+struct Problem {
+  Operation *op;
+  std::string message;
+};
+using Problems = std::vector<Problem>;
+
+class Inferrer {
+public:
+  void block(Block &block, Problems &problems) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      operation(&op, problems);
+  }
+
+private:
+  void operation(Operation *op, Problems &problems) {
+    if (auto branch = dyn_cast<IfOp>(op))
+      branches(branch, problems);
+    else if (auto loop = dyn_cast<LoopOp>(op))
+      iterations(loop, problems);
+    auto rule = dyn_cast<Operator>(op);
+    if (!rule || isa<ConstantOp>(op))
+      return;
+    Inference inference(op, inferByReference);
+    rule.inferShapes(inference);
+    for (const std::string &message : inference.errors())
+      problems.push_back({op, message});
+    apply(op, inference);
+  }
+
+  void apply(Operation *op, const Inference &inference) {
+    for (auto [value, inferred] : llvm::zip(op->getResults(), inference.inferred())) {
+      if (isAbsent(value))
+        continue;
+      if (inferred.elementType && inferred.dims)
+        value.setType(tensorType(inferred.elementType, *inferred.dims));
+      else if (inferred.elementType && isa<UnrankedTensorType>(value.getType()))
+        value.setType(UnrankedTensorType::get(inferred.elementType));
+    }
+    if (op->getNumResults() != 1)
+      return;
+    const auto &elements = inference.inferred()[0].elements;
+    if (!elements) {
+      op->removeAttr("firn.elements");
+      return;
+    }
+    SmallVector<Attribute> texts;
+    for (const DimExpr &e : *elements)
+      texts.push_back(StringAttr::get(op->getContext(), e.str()));
+    op->setAttr("firn.elements", ArrayAttr::get(op->getContext(), texts));
+  }
+
+  void branches(IfOp op, Problems &problems) {
+    Problems wrong[2];
+    Region *regions[] = {&op.getThenBranch(), &op.getElseBranch()};
+    for (int i = 0; i < 2; ++i)
+      block(regions[i]->front(), wrong[i]);
+    if (wrong[0].empty() == wrong[1].empty()) {
+      for (auto &list : wrong)
+        problems.insert(problems.end(), list.begin(), list.end());
+      return;
+    }
+    int bad = wrong[0].empty() ? 1 : 0;
+    for (const Problem &problem : wrong[bad])
+      problem.op->emitWarning() << "this branch fails if it is ever taken: " << problem.message;
+    const Problem first = wrong[bad][0];
+    replaceByFailure(op, regions[bad]->front(), nodeName(first.op->getLoc()) + ": " + first.message);
+  }
+
+  /// The branch becomes one firn.fail that yields values of the op's result types.
+  void replaceByFailure(IfOp op, Block &branch, StringRef message) {
+    Operation *yield = branch.getTerminator();
+    OpBuilder builder(yield);
+    Type unknown = UnrankedTensorType::get(UnknownType::get(op.getContext()));
+    SmallVector<Type> types(op.getNumResults(), unknown);
+    auto fail = builder.create<FailOp>(op.getLoc(), types, builder.getStringAttr(message));
+    yield->setOperands(fail.getOutputs());
+    for (Operation &old : llvm::make_early_inc_range(llvm::reverse(branch)))
+      if (&old != yield && &old != fail)
+        old.erase();
+  }
+
+  /// Carried values take the types of the first iteration, dimensions that a later one changes become symbols of the
+  /// loop.
+  void iterations(LoopOp op, Problems &problems) {
+    Block &body = op.getBody().front();
+    MLIRContext *context = op.getContext();
+    body.getArgument(0).setType(RankedTensorType::get({}, IntegerType::get(context, 64)));
+    body.getArgument(1).setType(RankedTensorType::get({}, IntegerType::get(context, 1)));
+    unsigned carried = op.getCarried().size();
+    for (unsigned i = 0; i < carried; ++i)
+      body.getArgument(i + 2).setType(op.getCarried()[i].getType());
+    Inference symbols(op);
+    for (int round = 0; round < 8; ++round) {
+      Problems found;
+      block(body, found);
+      bool isStable = true;
+      for (unsigned i = 0; i < carried; ++i) {
+        BlockArgument argument = body.getArgument(i + 2);
+        Value next = body.getTerminator()->getOperand(i + 1);
+        auto mine = dyn_cast<RankedTensorType>(argument.getType()), theirs = dyn_cast<RankedTensorType>(next.getType());
+        if (!mine || !theirs)
+          continue;
+        if (mine.getElementType() != theirs.getElementType() && !isa<UnknownType>(theirs.getElementType())) {
+          found.push_back({op, "expected carried value " + std::to_string(i) + " to keep its element type " +
+                                   elementTypeText(mine.getElementType()) + ", found " +
+                                   elementTypeText(theirs.getElementType())});
+          continue;
+        }
+        if (mine.getRank() != theirs.getRank()) {
+          found.push_back({op, "expected carried value " + std::to_string(i) + " to keep its rank " +
+                                   std::to_string(mine.getRank()) + ", found " + std::to_string(theirs.getRank())});
+          continue;
+        }
+        SmallVector<DimExpr> dims = dimsOf(mine);
+        bool changed = false;
+        for (int64_t axis = 0; axis < mine.getRank(); ++axis) {
+          DimExpr after = dimOf(theirs, axis), own = symbols.unknownDim(1000 + i, axis);
+          if (dims[axis] != after && dims[axis] != own) {
+            dims[axis] = own;
+            changed = true;
+          }
+        }
+        if (changed) {
+          argument.setType(tensorType(mine.getElementType(), dims));
+          isStable = false;
+        }
+      }
+      if (isStable || round == 7) {
+        problems.insert(problems.end(), found.begin(), found.end());
+        return;
+      }
+    }
+  }
+};
+
+struct InferShapes : impl::InferShapesBase<InferShapes> {
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isDeclaration())
+        continue;
+      Problems problems;
+      Inferrer().block(func.getBody().front(), problems);
+      for (const Problem &problem : problems)
+        problem.op->emitError(problem.message);
+      if (!problems.empty())
+        return signalPassFailure();
+      Operation *end = func.getBody().front().getTerminator();
+      func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), end->getOperandTypes()));
+    }
+  }
+};
+} // namespace
+
+} // namespace firn

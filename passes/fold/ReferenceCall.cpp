@@ -1,0 +1,336 @@
+// ReferenceCall: attributes, evaluation and shapes through reference kernels.
+#include "passes/fold/ReferenceCall.h"
+
+#include "runtime/kernels/Table.h"
+#include <cstdlib>
+
+using namespace mlir;
+
+namespace firn {
+
+// --- attributes ------------------------------------------------------------------------------------------------------
+
+ReferenceAttributes::ReferenceAttributes(Operation *op) {
+  for (NamedAttribute attribute : op->getAttrs()) {
+    StringRef name = attribute.getName().getValue();
+    if (!name.starts_with("firn.") && name != "callee" && name != "layout")
+      add(name, attribute.getValue());
+  }
+}
+
+void ReferenceAttributes::add(StringRef name, Attribute value) {
+  firn_attribute out{};
+  out.count = 1;
+  auto keep = [&](const void *from, size_t size) {
+    bytes.emplace_back(static_cast<const char *>(from), static_cast<const char *>(from) + size);
+    return static_cast<const void *>(bytes.back().data());
+  };
+  if (auto integer = dyn_cast<IntegerAttr>(value)) {
+    int64_t v = integer.getValue().getSExtValue();
+    out.kind = FIRN_ATTR_INT;
+    out.data = keep(&v, sizeof v);
+  } else if (auto real = dyn_cast<FloatAttr>(value)) {
+    float v = real.getValue().convertToFloat();
+    out.kind = FIRN_ATTR_FLOAT;
+    out.data = keep(&v, sizeof v);
+  } else if (auto text = dyn_cast<StringAttr>(value)) {
+    out.kind = FIRN_ATTR_STRING;
+    texts.push_back(text.getValue().str());
+    out.data = texts.back().data();
+    out.count = texts.back().size();
+  } else if (auto ints = dyn_cast<DenseI64ArrayAttr>(value)) {
+    out.kind = FIRN_ATTR_INTS;
+    out.count = ints.size();
+    out.data = keep(ints.asArrayRef().data(), ints.size() * sizeof(int64_t));
+  } else if (auto floats = dyn_cast<DenseF32ArrayAttr>(value)) {
+    out.kind = FIRN_ATTR_FLOATS;
+    out.count = floats.size();
+    out.data = keep(floats.asArrayRef().data(), floats.size() * sizeof(float));
+  } else if (auto elements = dyn_cast<ElementsAttr>(value)) {
+    auto expanded = expandedBytes(elements);
+    auto type = dyn_cast<RankedTensorType>(elements.getType());
+    if (!expanded || !type || type.getRank() > FIRN_MAX_RANK)
+      return;
+    bytes.push_back(std::move(*expanded));
+    firn_view view{};
+    view.data = bytes.back().data();
+    view.dtype = dtypeOf(type.getElementType());
+    view.rank = type.getRank();
+    llvm::copy(type.getShape(), view.dims);
+    views.push_back(view);
+    out.kind = FIRN_ATTR_TENSOR;
+    out.data = &views.back();
+  } else if (auto list = dyn_cast<ArrayAttr>(value)) {
+    stringLists.emplace_back();
+    for (Attribute entry : list) {
+      auto string = dyn_cast<StringAttr>(entry);
+      if (!string)
+        return;
+      texts.push_back(string.getValue().str());
+      stringLists.back().push_back({texts.back().data(), int64_t(texts.back().size())});
+    }
+    out.kind = FIRN_ATTR_STRINGS;
+    out.count = stringLists.back().size();
+    out.data = stringLists.back().data();
+  } else {
+    return;
+  }
+  texts.push_back(name.str());
+  out.name = texts.back().c_str();
+  attributes.push_back(out);
+}
+
+const firn_operator *referenceOperator(Operation *op) {
+  auto operation = dyn_cast<Operator>(op);
+  return operation ? kernels::find(operation.operatorName()) : nullptr;
+}
+
+// --- calls -----------------------------------------------------------------------------------------------------------
+
+std::optional<std::vector<char>> expandedBytes(ElementsAttr value) {
+  auto bytes = constantBytes(value);
+  auto type = dyn_cast_or_null<RankedTensorType>(value ? value.getType() : Type());
+  if (!bytes || !type || dtypeOf(type.getElementType()) == FIRN_STRING)
+    return std::nullopt;
+  if (!bytes->isSplat)
+    return std::vector<char>(bytes->bytes.begin(), bytes->bytes.end());
+  std::vector<char> expanded;
+  expanded.reserve(bytes->bytes.size() * type.getNumElements());
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    expanded.insert(expanded.end(), bytes->bytes.begin(), bytes->bytes.end());
+  return expanded;
+}
+
+namespace {
+/// One call of a reference kernel with everything that it needs.
+class Call {
+public:
+  Call(Operation *op) : attributes(op), inputs(op->getNumOperands()), outputs(op->getNumResults()) {
+    for (firn_view &view : outputs) {
+      view = {};
+      view.rank = -2; // "not said"
+    }
+    for (firn_view &view : inputs) {
+      view = {};
+      view.rank = -1;
+    }
+    call.inputs = inputs.data();
+    call.outputs = outputs.data();
+    call.attributes = attributes.list().data();
+    call.input_count = inputs.size();
+    call.output_count = outputs.size();
+    call.attribute_count = attributes.list().size();
+    call.message = message;
+    call.message_capacity = sizeof message;
+    call.context = this;
+    call.random = &random;
+    call.scratch = [](firn_call *self, int64_t size) -> void * {
+      if (size < 0 || size > (int64_t(1) << 36))
+        return nullptr;
+      void *memory = std::aligned_alloc(64, (size_t(size) + 64) / 64 * 64);
+      static_cast<Call *>(self->context)->scratch.push_back(memory);
+      return memory;
+    };
+  }
+  ~Call() {
+    for (void *memory : scratch)
+      std::free(memory);
+  }
+  Call(const Call &) = delete;
+  Call &operator=(const Call &) = delete;
+
+  ReferenceAttributes attributes;
+  std::vector<firn_view> inputs, outputs;
+  firn_call call{};
+  char message[512] = "";
+
+private:
+  std::vector<void *> scratch;
+  uint64_t random = 0;
+};
+
+std::optional<int64_t> byteSize(const firn_view &view) {
+  int64_t bits = firn_dtype_bits(view.dtype);
+  if (view.rank < 0 || bits == 0)
+    return std::nullopt;
+  for (int32_t i = 0; i < view.rank; ++i)
+    if (view.dims[i] < 0 || __builtin_mul_overflow(bits, view.dims[i], &bits))
+      return std::nullopt;
+  return bits / 8 + (bits % 8 != 0);
+}
+} // namespace
+
+std::optional<SmallVector<ElementsAttr>> evaluate(Operation *op, ArrayRef<ElementsAttr> operands, int64_t maxBytes,
+                                                  std::string &whyNot) {
+  const firn_operator *reference = referenceOperator(op);
+  if (!reference) {
+    whyNot = "there is no reference kernel";
+    return std::nullopt;
+  }
+  Call call(op);
+  std::deque<std::vector<char>> storage;
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    if (!operand)
+      continue;
+    auto type = cast<RankedTensorType>(operand.getType());
+    auto bytes = constantBytes(operand);
+    if (!bytes || type.getRank() > FIRN_MAX_RANK) {
+      whyNot = "operand " + std::to_string(i) + " is no numeric constant";
+      return std::nullopt;
+    }
+    firn_view &view = call.inputs[i];
+    view.dtype = dtypeOf(type.getElementType());
+    view.rank = type.getRank();
+    llvm::copy(type.getShape(), view.dims);
+    if (bytes->isSplat) {
+      storage.push_back(*expandedBytes(operand));
+      view.data = storage.back().data();
+    } else {
+      view.data = const_cast<char *>(bytes->bytes.data());
+    }
+  }
+  if (reference->infer(&call.call) != FIRN_CALL_OK) {
+    whyNot = call.message;
+    return std::nullopt;
+  }
+  std::deque<std::vector<char>> results;
+  for (firn_view &view : call.outputs) {
+    auto size = byteSize(view);
+    if (!size || *size > maxBytes || view.dtype == FIRN_STRING) {
+      whyNot = "a result would be too large or is no number";
+      return std::nullopt;
+    }
+    results.emplace_back(*size);
+    view.data = results.back().data();
+  }
+  if (reference->run(&call.call) != FIRN_CALL_OK) {
+    whyNot = call.message;
+    return std::nullopt;
+  }
+  SmallVector<ElementsAttr> values;
+  for (auto [view, bytes] : llvm::zip(call.outputs, results)) {
+    Type element = elementTypeOf(op->getContext(), view.dtype);
+    values.push_back(constantFromBytes(RankedTensorType::get(ArrayRef(view.dims, view.rank), element), bytes));
+  }
+  return values;
+}
+
+// --- inference -------------------------------------------------------------------------------------------------------
+
+/// Sets the operand types of a call with `symbols` at concrete sizes; false where a type is not known.
+static bool setInputs(Call &call, const Inference &inference, const std::map<std::string, int64_t> &sizes,
+                      std::deque<std::vector<char>> &storage) {
+  for (unsigned i = 0; i < inference.operandCount(); ++i) {
+    if (!inference.has(i))
+      continue;
+    auto dims = inference.dims(i);
+    Type element = inference.elementType(i);
+    if (!dims || !element || dims->size() > FIRN_MAX_RANK)
+      return false;
+    firn_view &view = call.inputs[i];
+    view.dtype = dtypeOf(element);
+    view.rank = dims->size();
+    auto valueOf = [&](const DimExpr &expr) {
+      DimExpr value(0);
+      for (const DimExpr::Term &term : expr.terms()) {
+        DimExpr product(term.coefficient);
+        for (const DimExpr::AtomRef &atom : term.atoms) {
+          auto at = sizes.find(atom->text);
+          product = product * DimExpr(at == sizes.end() ? 1 : at->second);
+        }
+        value = value + product;
+      }
+      return value.constant();
+    };
+    for (auto [axis, dim] : llvm::enumerate(*dims))
+      view.dims[axis] = valueOf(dim);
+    if (ElementsAttr constant = constantOf(inference.operation()->getOperand(i))) {
+      if (auto bytes = expandedBytes(constant)) {
+        storage.push_back(std::move(*bytes));
+        storage.back().reserve(1);
+        view.data = storage.back().data();
+      }
+    } else if (auto elements = inference.elements(i)) {
+      storage.emplace_back(elements->size() * 8 + 1);
+      for (auto [n, e] : llvm::enumerate(*elements)) {
+        int64_t wide = valueOf(e);
+        int32_t narrow = int32_t(wide);
+        if (view.dtype == FIRN_I64)
+          std::memcpy(storage.back().data() + n * 8, &wide, 8);
+        else
+          std::memcpy(storage.back().data() + n * 4, &narrow, 4);
+      }
+      view.data = storage.back().data();
+    }
+  }
+  return true;
+}
+
+void inferByReference(Inference &inference) {
+  Operation *op = inference.operation();
+  const firn_operator *reference = referenceOperator(op);
+  if (!reference)
+    return inference.error("there is no such operator in the library");
+  std::set<std::string> atoms;
+  for (unsigned i = 0; i < inference.operandCount(); ++i)
+    for (const auto &list : {inference.dims(i), inference.elements(i)})
+      if (list)
+        for (const DimExpr &dim : *list)
+          for (const DimExpr::Term &term : dim.terms())
+            for (const DimExpr::AtomRef &atom : term.atoms)
+              atoms.insert(atom->text);
+  // Two sets of sizes, each symbol its own; multiples of many small numbers so that divisibility rules are met.
+  int64_t sets[2][4] = {{5040, 7920, 9360, 10920}, {15120, 18480, 20160, 25200}};
+  SmallVector<std::vector<firn_view>> outcomes, inputs;
+  for (int set = 0; set < (atoms.empty() ? 1 : 2); ++set) {
+    std::map<std::string, int64_t> sizes;
+    int64_t n = 0;
+    for (const std::string &atom : atoms) {
+      sizes[atom] = sets[set][n % 4] + 2520 * (n / 4) * 16;
+      ++n;
+    }
+    Call call(op);
+    std::deque<std::vector<char>> storage;
+    if (!setInputs(call, inference, sizes, storage))
+      return;
+    int32_t status = reference->infer(&call.call);
+    if (status != FIRN_CALL_OK && status != FIRN_CALL_NEEDS_VALUE) {
+      if (atoms.empty())
+        return inference.error(call.message);
+      for (firn_view &view : call.outputs) // a guess at sizes was wrong: only what was written counts
+        view.dims[0] = -1;
+    }
+    if (status != FIRN_CALL_OK)
+      for (firn_view &view : call.outputs)
+        for (int32_t i = 0; i < std::max(view.rank, 0); ++i)
+          view.dims[i] = -1;
+    outcomes.push_back(call.outputs);
+    inputs.push_back(call.inputs);
+  }
+  for (unsigned r = 0; r < op->getNumResults(); ++r) {
+    const firn_view &first = outcomes[0][r], &last = outcomes.back()[r];
+    Type element = elementTypeOf(op->getContext(), first.dtype);
+    if (first.rank < 0 || !element) {
+      inference.result(r, element, std::nullopt);
+      continue;
+    }
+    Inference::Dims dims;
+    for (int32_t axis = 0; axis < first.rank; ++axis) {
+      std::optional<DimExpr> dim;
+      if (first.dims[axis] >= 0 && last.rank == first.rank && first.dims[axis] == last.dims[axis])
+        dim = DimExpr(first.dims[axis]);
+      for (unsigned i = 0; !dim && i < inference.operandCount(); ++i)
+        if (auto operandDims = inference.dims(i))
+          for (auto [d, expr] : llvm::enumerate(*operandDims))
+            if (first.dims[axis] >= 0 && last.rank == first.rank && inputs[0][i].dims[d] == first.dims[axis] &&
+                inputs.back()[i].dims[d] == last.dims[axis]) {
+              dim = expr;
+              break;
+            }
+      dims.push_back(dim ? *dim : inference.unknownDim(r, axis));
+    }
+    inference.result(r, element, dims);
+  }
+}
+
+} // namespace firn

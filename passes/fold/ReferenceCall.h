@@ -1,0 +1,43 @@
+// ReferenceCall: an operation of the firn dialect as a call of its reference kernel.
+#ifndef FIRN_PASSES_FOLD_REFERENCECALL_H
+#define FIRN_PASSES_FOLD_REFERENCECALL_H
+
+#include "dialects/firn/Inference.h"
+#include "runtime/abi/reference.h"
+#include <deque>
+
+namespace firn {
+
+/// The attributes of an operation in the form that reference kernels read. Owns all memory.
+class ReferenceAttributes {
+public:
+  explicit ReferenceAttributes(mlir::Operation *op);
+  llvm::ArrayRef<firn_attribute> list() const { return attributes; }
+
+private:
+  void add(llvm::StringRef name, mlir::Attribute value);
+  std::vector<firn_attribute> attributes;
+  std::deque<std::string> texts;
+  std::deque<std::vector<firn_string>> stringLists;
+  std::deque<std::vector<char>> bytes;
+  std::deque<firn_view> views;
+};
+
+/// Whether a reference kernel stands behind the operation.
+const firn_operator *referenceOperator(mlir::Operation *op);
+
+/// The bytes of a frozen numeric tensor, splats written out; nothing for strings and non-constants.
+std::optional<std::vector<char>> expandedBytes(mlir::ElementsAttr value);
+
+/// Computes the results of `op` from constant operands (null for an absent one). Nothing, with the reason in `whyNot`,
+/// where an operand is missing or unsupported, the kernel refuses, or a result would be over `maxBytes`.
+std::optional<llvm::SmallVector<mlir::ElementsAttr>>
+evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::ElementsAttr> operands, int64_t maxBytes, std::string &whyNot);
+
+/// Inference by the reference kernel's shape function, for Inference::fallback. With static operands it is exact; with
+/// symbolic ones it is asked at two sets of sizes: a result dimension that follows an operand's dimension in both is
+/// that, one that stays is constant, others are unknown.
+void inferByReference(Inference &inference);
+
+} // namespace firn
+#endif
