@@ -1,0 +1,597 @@
+#include "compiler/codegen/cpu/Matmul.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace firn {
+
+// --- reading ---------------------------------------------------------------------------------------------------------
+
+static bool isConstantDim(const DimExpr &dim, int64_t value) { return dim.isConstant() && dim.constant() == value; }
+
+/// One scale or zero point for all of b, or one per column: a view over the columns.
+static std::optional<View> alongColumns(Value value, int64_t axis, const View &b) {
+  std::optional<View> view = viewOf(value);
+  if (!view)
+    return std::nullopt;
+  if (view->rank() == 0 || (view->rank() == 1 && isConstantDim(view->dims[0], 1)))
+    return View{view->argument, view->elementType, {b.dims.back()}, {DimExpr(0)}, view->offset};
+  int64_t rank = b.rank();
+  if (view->rank() != 1 || view->dims[0] != b.dims.back() || (axis < 0 ? axis + rank : axis) != rank - 1)
+    return std::nullopt;
+  return view;
+}
+
+std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
+  MatrixProduct p;
+  p.op = op;
+  Value left = op->getOperand(0), right = op->getOperand(1);
+  auto dequantize = right.getDefiningOp<DequantizeLinearOp>();
+  if (dequantize)
+    right = dequantize.getX();
+  auto a = viewOf(left), b = viewOf(right);
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!a || !b || !type) {
+    whyNot = "an operand of the product that is no view of an input";
+    return std::nullopt;
+  }
+  if (dequantize) {
+    p.scale = alongColumns(dequantize.getScale(), dequantize.getAxis(), *b);
+    if (dequantize.getZeroPoint() && !isAbsent(dequantize.getZeroPoint()))
+      p.zeroPoint = alongColumns(dequantize.getZeroPoint(), dequantize.getAxis(), *b);
+    if (!p.scale || dequantize.getBlockSize() != 0 ||
+        (dequantize.getZeroPoint() && !isAbsent(dequantize.getZeroPoint()) && !p.zeroPoint)) {
+      whyNot = "weights quantised otherwise than as a whole or by column";
+      return std::nullopt;
+    }
+  }
+  auto swapLast = [](View &view) {
+    std::swap(view.dims[view.rank() - 1], view.dims[view.rank() - 2]);
+    std::swap(view.strides[view.rank() - 1], view.strides[view.rank() - 2]);
+  };
+  if (auto gemm = dyn_cast<GemmOp>(op)) {
+    if (gemm.getTransA())
+      swapLast(*a);
+    if (gemm.getTransB()) {
+      if (dequantize) {
+        whyNot = "transposed quantised weights";
+        return std::nullopt;
+      }
+      swapLast(*b);
+    }
+  }
+  if (a->rank() == 0 || b->rank() == 0) {
+    whyNot = "a product of scalars";
+    return std::nullopt;
+  }
+  p.isVectorA = a->rank() == 1;
+  p.isVectorB = b->rank() == 1;
+  if (p.isVectorA) {
+    a->dims.insert(a->dims.begin(), DimExpr(1));
+    a->strides.insert(a->strides.begin(), DimExpr(0));
+  }
+  if (p.isVectorB) {
+    b->dims.push_back(DimExpr(1));
+    b->strides.push_back(DimExpr(0));
+  }
+  SmallVector<DimExpr> dims = dimsOf(type);
+  p.batch.assign(dims.begin(), dims.end() - (p.isVectorA ? 0 : 1) - (p.isVectorB ? 0 : 1));
+  p.m = a->dims[a->rank() - 2];
+  p.k = a->dims[a->rank() - 1];
+  p.n = b->dims[b->rank() - 1];
+  if (p.k != b->dims[b->rank() - 2]) {
+    whyNot = "inner dimensions " + p.k.str() + " and " + b->dims[b->rank() - 2].str() + " that may differ";
+    return std::nullopt;
+  }
+  auto batchStrides = [&](const View &view) -> std::optional<SmallVector<DimExpr>> {
+    View lead = view;
+    lead.dims.truncate(view.rank() - 2);
+    lead.strides.truncate(view.rank() - 2);
+    auto wide = broadcastView(lead, p.batch);
+    return wide ? std::optional(wide->strides) : std::nullopt;
+  };
+  auto aBatch = batchStrides(*a), bBatch = batchStrides(*b);
+  if (!aBatch || !bBatch) {
+    whyNot = "batch axes that may not broadcast";
+    return std::nullopt;
+  }
+  p.aBatch = *aBatch;
+  p.bBatch = *bBatch;
+  p.am = a->strides[a->rank() - 2];
+  p.ak = a->strides[a->rank() - 1];
+  p.bk = b->strides[b->rank() - 2];
+  p.bn = b->strides[b->rank() - 1];
+  p.a = *a;
+  p.b = *b;
+  return p;
+}
+
+static bool isFloat(Type type) { return type.isF32() || type.isF16() || type.isBF16() || type.isF64(); }
+
+/// The accumulators' type for elements of this type.
+static Type sumType(Type elementType) {
+  return elementType.isF64() ? elementType : Type(Float32Type::get(elementType.getContext()));
+}
+
+std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, const TargetDescription &target) {
+  std::string whyNot;
+  auto p = readProduct(op, whyNot);
+  if (!p || !isFloat(p->elementType()))
+    return std::nullopt;
+  unsigned operand = p->b.argument.getArgNumber();
+  if (packingOf(fused, operand) || !constantOf(fused.getInputs()[operand]) || !p->b.argument.hasOneUse())
+    return std::nullopt;
+  for (const DimExpr &dim : p->b.dims)
+    if (!dim.isConstant() || dim.constant() < 1)
+      return std::nullopt;
+  if (p->n.constant() == 1)
+    return std::nullopt; // a vector lies as it should already
+  PackedWeight w;
+  w.operand = operand;
+  w.n = p->n.constant();
+  w.k = p->k.constant();
+  Tile tile = chooseTile(target, p->m.asConstant(), w.n, sumType(p->elementType()).getIntOrFloatBitWidth() / 8);
+  w.nr = tile.columns();
+  w.elementType = p->b.elementType;
+  for (unsigned i = 0; i + 2 < p->b.rank(); ++i) {
+    w.groupAxes.push_back({p->b.dims[i].constant(), p->b.strides[i].constant()});
+    w.groups *= p->b.dims[i].constant();
+  }
+  w.kAxes.push_back({w.k, p->bk.constant()});
+  w.nAxes.push_back({w.n, p->bn.constant()});
+  w.offset = p->b.offset.constant();
+  return w;
+}
+
+// --- emission --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// How vectors of b come into registers.
+enum class RightLayout { Packed, Rows, Scratch, Lanes };
+
+class ProductEmitter {
+public:
+  ProductEmitter(KernelContext &kernelContext, MatrixProduct matrixProduct, Epilogue productEpilogue)
+      : context(kernelContext), l(kernelContext.l), p(std::move(matrixProduct)), epilogue(std::move(productEpilogue)) {}
+
+  LogicalResult emit(std::string &whyNot);
+
+private:
+  void mergeAxes();
+  void chooseBlocks();
+  void unit(Value number);
+  void dotUnit(Value number);
+  LoopBuilder::Values batchPosition(Value batch);
+  void panel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
+  void tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts);
+  void fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts);
+  unsigned axisM() const { return p.batch.size(); }
+  unsigned axisN() const { return p.batch.size() + 1; }
+  unsigned bytes() const { return type.getIntOrFloatBitWidth() / 8; }
+  bool isUnit(const DimExpr &stride) const { return isConstantDim(stride, 1); }
+  /// Whether rows of both sides lie along k and few results share them: sums of products of vectors.
+  bool isDot() const;
+
+  KernelContext &context;
+  LoopBuilder &l;
+  MatrixProduct p;
+  Epilogue epilogue;
+  Type type; // of accumulators
+  Tile tile;
+  RightLayout layout = RightLayout::Rows;
+  int64_t blockRows = 0; // rows of one unit of work
+  bool isColumnOuter = true;
+  Value m, n, k, panels, blocks, aBuffer, bBuffer;
+  Value aStart, bStart; // of the unit's batch
+  LoopBuilder::Values batchIndex;
+  Value scratchTile; // for heavy epilogues
+  LoopBuilder::Values zeroPoints;
+};
+
+} // namespace
+
+void ProductEmitter::mergeAxes() {
+  // Batches that lie one behind the other, of one b, are more rows; batches next to each other are one axis.
+  auto drop = [&](unsigned axis) {
+    p.batch.erase(p.batch.begin() + axis);
+    p.aBatch.erase(p.aBatch.begin() + axis);
+    p.bBatch.erase(p.bBatch.begin() + axis);
+  };
+  while (!p.batch.empty()) {
+    unsigned last = p.batch.size() - 1;
+    bool fits = isConstantDim(p.bBatch[last], 0) && p.aBatch[last] == p.am * p.m && epilogue.canMerge(last);
+    // An a without batch would repeat its rows, a batch of one adds none.
+    if (!fits && !isConstantDim(p.batch[last], 1) && !(isConstantDim(p.m, 1) && isConstantDim(p.bBatch[last], 0)))
+      break;
+    if (isConstantDim(p.batch[last], 1)) {
+      if (!epilogue.canMerge(last))
+        break;
+    } else if (isConstantDim(p.m, 1) && !fits) {
+      // One row per batch: the batch's stride is the rows'.
+      if (!epilogue.canMerge(last))
+        break;
+      p.am = p.aBatch[last];
+    }
+    p.m = p.m * p.batch[last];
+    epilogue.merge(last);
+    drop(last);
+  }
+  for (unsigned i = p.batch.size(); i-- > 1;) {
+    bool fits = p.aBatch[i - 1] == p.aBatch[i] * p.batch[i] && p.bBatch[i - 1] == p.bBatch[i] * p.batch[i];
+    if (!fits || !epilogue.canMerge(i - 1))
+      continue;
+    epilogue.merge(i - 1);
+    p.batch[i - 1] = p.batch[i - 1] * p.batch[i];
+    p.aBatch[i - 1] = p.aBatch[i];
+    p.bBatch[i - 1] = p.bBatch[i];
+    drop(i);
+  }
+}
+
+bool ProductEmitter::isDot() const {
+  if (p.packed || !isUnit(p.ak) || !isUnit(p.bk) || p.scale)
+    return false;
+  auto few = [](const DimExpr &dim) { return dim.isConstant() && dim.constant() <= 2; };
+  return few(p.m) || few(p.n);
+}
+
+void ProductEmitter::chooseBlocks() {
+  auto rows = p.m.asConstant(), columns = p.n.asConstant(), depth = p.k.asConstant();
+  if (p.packed) {
+    layout = RightLayout::Packed;
+    tile = chooseRows(context.target, rows, p.packed->nr, bytes());
+  } else {
+    tile = chooseTile(context.target, rows, columns, bytes());
+    if (isUnit(p.bn))
+      layout = RightLayout::Rows;
+    else if (depth && *depth * tile.columns() * bytes() <= context.target.l2Bytes / 2 && !(rows && *rows < 2))
+      layout = RightLayout::Scratch;
+    else
+      layout = RightLayout::Lanes;
+  }
+  // A block of rows of a stays in the second level while panels of b pass, or a panel while blocks do.
+  int64_t rowBytes = depth.value_or(512) * bytes();
+  int64_t rightBytes = columns.value_or(1024) * rowBytes;
+  isColumnOuter = rightBytes > context.target.l2Bytes / 2 || layout == RightLayout::Scratch;
+  int64_t most = std::max<int64_t>(tile.rows, context.target.l2Bytes / 4 / std::max<int64_t>(rowBytes, 1));
+  int64_t tilesPerBlock = std::clamp<int64_t>(most / tile.rows, 1, 16);
+  if (layout == RightLayout::Scratch)
+    tilesPerBlock = 64; // a panel is copied once per block
+  if (rows) {
+    // Enough units that workers end at about the same time.
+    int64_t batches = 1;
+    for (const DimExpr &dim : p.batch)
+      batches *= dim.asConstant().value_or(8);
+    int64_t panelCount = columns ? (*columns + tile.columns() - 1) / tile.columns() : 4;
+    int64_t tiles = std::max<int64_t>(1, (*rows + tile.rows - 1) / tile.rows);
+    int64_t wanted = std::max<int64_t>(1, 12 / std::max<int64_t>(1, batches * panelCount));
+    tilesPerBlock = std::max<int64_t>(1, std::min(tilesPerBlock, tiles / wanted));
+  }
+  blockRows = tilesPerBlock * tile.rows;
+}
+
+LoopBuilder::Values ProductEmitter::batchPosition(Value batch) {
+  LoopBuilder::Values position(p.batch.size());
+  for (unsigned i = p.batch.size(); i-- > 0;) {
+    if (i == 0) {
+      position[0] = batch;
+      break;
+    }
+    Value size = context.value(p.batch[i]);
+    position[i] = l.rem(batch, size);
+    batch = l.div(batch, size);
+  }
+  return position;
+}
+
+void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts) {
+  // [k][columns] of this panel; columns that do not exist are 0.
+  Value start = l.add(bStart, l.mul(n0, context.value(p.bn)));
+  Value bk = context.value(p.bk), bn = context.value(p.bn);
+  Value width = l.index(shape.columns());
+  if (!counts.empty() && counts.back()) {
+    width = l.min(l.sub(n, n0), l.index(shape.columns()));
+    l.loop(width, l.index(shape.columns()), 1, [&](Value column) {
+      l.loop(l.index(0), k, 1, [&](Value row) {
+        l.store(l.zero(type), context.func.scratch(), l.add(l.mul(row, shape.columns()), column));
+      });
+    });
+  }
+  l.loop(l.index(0), width, 1, [&](Value column) {
+    Value from = l.add(start, l.mul(column, bn));
+    l.loop(l.index(0), k, 1, [&](Value row) {
+      Value element = context.elements.load(bBuffer, l.add(from, l.mul(row, bk)), p.b.elementType, 0);
+      if (element.getType() != type)
+        element = context.elements.cast(element, p.b.elementType, type);
+      l.store(element, context.func.scratch(), l.add(l.mul(row, shape.columns()), column));
+    });
+  });
+}
+
+void ProductEmitter::tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts) {
+  LeftSide left{aBuffer, {}, context.value(p.ak), p.a.elementType};
+  Value am = context.value(p.am);
+  for (int64_t r = 0; r < shape.rows; ++r)
+    left.rows.push_back(l.add(aStart, l.mul(l.add(row, r), am)));
+  RightSide right{bBuffer, bStart, {}, p.b.elementType};
+  switch (layout) {
+  case RightLayout::Packed:
+    // Panel n0 / nr begins at its first column times k.
+    right.start = l.add(bStart, l.mul(n0, k));
+    right.step = l.index(p.packed->nr);
+    break;
+  case RightLayout::Rows:
+    right.start = l.add(bStart, n0);
+    right.step = context.value(p.bk);
+    right.counts = counts;
+    break;
+  case RightLayout::Scratch:
+    right = {context.func.scratch(), l.index(0), l.index(shape.columns()), type};
+    break;
+  case RightLayout::Lanes:
+    right.start = l.add(bStart, l.mul(n0, context.value(p.bn)));
+    right.step = context.value(p.bk);
+    right.counts = counts;
+    right.laneStep = context.value(p.bn);
+    break;
+  }
+  right.zeroPoints = zeroPoints;
+  LoopBuilder::Values sums = multiplyTile(context, shape, type, left, right, k, zeroTile(context, shape, type));
+  auto positionOf = [&](Value r) {
+    LoopBuilder::Values position = batchIndex;
+    position.push_back(l.add(row, r));
+    position.push_back(n0);
+    return position;
+  };
+  finishTile(context, epilogue, shape, sums, positionOf, axisN(), {axisM()}, counts, scratchTile);
+}
+
+void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts) {
+  zeroPoints.clear();
+  if (p.zeroPoint)
+    for (int64_t j = 0; j < shape.vectors; ++j) {
+      Value at = context.offset({l.add(n0, j * shape.lanes)}, p.zeroPoint->strides, p.zeroPoint->offset);
+      bool isOne = isConstantDim(p.zeroPoint->strides[0], 0);
+      Value zero =
+          context.elements.load(context.operand(p.zeroPoint->argument.getArgNumber()), at, p.zeroPoint->elementType,
+                                isOne ? 0 : shape.lanes, isOne || counts.empty() ? Value() : counts[j]);
+      zero = context.elements.cast(zero, p.zeroPoint->elementType, type);
+      zeroPoints.push_back(isOne ? context.elements.splat(zero, shape.lanes) : zero);
+    }
+  if (layout == RightLayout::Scratch)
+    fillScratch(n0, shape, counts);
+  Value rows = l.sub(m1, m0);
+  Value whole = l.add(m0, l.mul(l.div(rows, tile.rows), tile.rows));
+  Tile full = shape;
+  full.rows = tile.rows;
+  l.loop(m0, whole, full.rows, [&](Value row) { tileRows(row, full, n0, counts); });
+  Value tail = l.sub(m1, whole);
+  if (auto known = p.m.asConstant()) {
+    // Blocks are whole tiles, so only the last one has a tail.
+    int64_t rest = *known % tile.rows;
+    if (rest == 0)
+      return;
+    Tile last = shape;
+    last.rows = rest;
+    return l.when(l.less(l.index(0), tail), [&] { tileRows(whole, last, n0, counts); });
+  }
+  l.oneOf(tail, tile.rows, [&](int64_t rest) {
+    Tile last = shape;
+    last.rows = rest;
+    if (rest > 0)
+      tileRows(whole, last, n0, counts);
+  });
+}
+
+void ProductEmitter::unit(Value number) {
+  Value first, second;
+  Value inner = isColumnOuter ? blocks : panels, outer = isColumnOuter ? panels : blocks;
+  second = l.rem(number, inner);
+  Value rest = l.div(number, inner);
+  first = p.batch.empty() ? rest : l.rem(rest, outer);
+  batchIndex = batchPosition(p.batch.empty() ? l.index(0) : l.div(rest, outer));
+  Value panelNumber = isColumnOuter ? first : second, block = isColumnOuter ? second : first;
+  aStart = context.offset(batchIndex, p.aBatch, p.a.offset);
+  bStart = context.offset(batchIndex, p.bBatch, p.packed ? DimExpr(0) : p.b.offset);
+  Value m0 = l.mul(block, blockRows), m1 = l.min(l.add(m0, blockRows), m);
+  Value n0 = l.mul(panelNumber, tile.columns());
+  Tile shape = tile;
+  if (auto columns = p.n.asConstant()) {
+    int64_t whole = *columns / tile.columns(), rest2 = *columns % tile.columns();
+    auto last = [&] {
+      Tile narrow = tile;
+      narrow.vectors = (rest2 + tile.lanes - 1) / tile.lanes;
+      LoopBuilder::Values counts(narrow.vectors);
+      if (rest2 % tile.lanes)
+        counts.back() = l.index(rest2 % tile.lanes);
+      panel(m0, m1, n0, narrow, counts);
+    };
+    if (rest2 == 0)
+      return panel(m0, m1, n0, shape, {});
+    if (whole == 0)
+      return last();
+    return l.when(l.less(panelNumber, l.index(whole)), [&] { panel(m0, m1, n0, shape, {}); }, last);
+  }
+  l.when(
+      l.less(n, l.add(n0, tile.columns())),
+      [&] {
+        LoopBuilder::Values counts;
+        for (int64_t j = 0; j < shape.vectors; ++j)
+          counts.push_back(l.max(l.index(0), l.min(l.sub(n, l.add(n0, j * shape.lanes)), l.index(shape.lanes))));
+        panel(m0, m1, n0, shape, counts);
+      },
+      [&] { panel(m0, m1, n0, shape, {}); });
+}
+
+/// `tile.rows` x `tile.vectors` results, each a sum of vectors along k.
+void ProductEmitter::dotUnit(Value number) {
+  Value perRow = panels;
+  Value column = l.mul(l.rem(number, perRow), tile.vectors);
+  Value rest = l.div(number, perRow);
+  Value row = l.mul(p.batch.empty() ? rest : l.rem(rest, blocks), tile.rows);
+  batchIndex = batchPosition(p.batch.empty() ? l.index(0) : l.div(rest, blocks));
+  aStart = context.offset(batchIndex, p.aBatch, p.a.offset);
+  bStart = context.offset(batchIndex, p.bBatch, p.b.offset);
+  int64_t lanes = tile.lanes;
+  VectorType vector = VectorType::get({lanes}, type);
+  Value am = context.value(p.am), bn = context.value(p.bn);
+  // Rows and columns beyond the end repeat the last one and are not stored.
+  auto start = [&](Value base, Value first, int64_t i, Value size, Value stride) {
+    return l.add(base, l.mul(l.min(l.add(first, i), l.sub(size, l.index(1))), stride));
+  };
+  SmallVector<Value> rowsAt, columnsAt;
+  for (int64_t r = 0; r < tile.rows; ++r)
+    rowsAt.push_back(start(aStart, row, r, m, am));
+  for (int64_t c = 0; c < tile.vectors; ++c)
+    columnsAt.push_back(start(bStart, column, c, n, bn));
+  auto step = [&](Value at, LoopBuilder::Values acc, Value count) {
+    auto load = [&](Value buffer, Value from, Type elementType) {
+      Value loaded = context.elements.load(buffer, l.add(from, at), elementType, lanes, count);
+      return getElementTypeOrSelf(loaded.getType()) == type ? loaded : context.elements.cast(loaded, elementType, type);
+    };
+    SmallVector<Value> lefts;
+    for (Value from : rowsAt)
+      lefts.push_back(load(aBuffer, from, p.a.elementType));
+    for (auto [c, from] : llvm::enumerate(columnsAt)) {
+      Value right = load(bBuffer, from, p.b.elementType);
+      for (int64_t r = 0; r < tile.rows; ++r)
+        acc[r * tile.vectors + c] = context.multiplyAdd(lefts[r], right, acc[r * tile.vectors + c]);
+    }
+    return acc;
+  };
+  LoopBuilder::Values sums(tile.rows * tile.vectors, l.zero(vector));
+  Value whole = l.mul(l.div(k, lanes), lanes);
+  sums = l.loop(l.index(0), whole, lanes, sums, [&](Value at, LoopBuilder::Values acc) { return step(at, acc, {}); });
+  sums = l.loop(whole, k, lanes, sums, [&](Value at, LoopBuilder::Values acc) { return step(at, acc, l.sub(k, at)); });
+  epilogue.forget();
+  for (int64_t r = 0; r < tile.rows; ++r)
+    for (int64_t c = 0; c < tile.vectors; ++c) {
+      Value sum = l.b.create<vector::ReductionOp>(l.loc, vector::CombiningKind::ADD, sums[r * tile.vectors + c],
+                                                  arith::FastMathFlags::reassoc);
+      Value i = l.add(row, r), j = l.add(column, c);
+      l.when(l.both(l.less(i, m), l.less(j, n)), [&] {
+        LoopBuilder::Values position = batchIndex;
+        position.append({i, j});
+        epilogue.store(context, sum, position, axisN(), 0, {}, 0);
+      });
+    }
+}
+
+LogicalResult ProductEmitter::emit(std::string &whyNot) {
+  type = sumType(p.elementType());
+  mergeAxes();
+  m = context.value(p.m);
+  n = context.value(p.n);
+  k = context.value(p.k);
+  aBuffer = context.operand(p.a.argument.getArgNumber());
+  bBuffer = context.operand(p.b.argument.getArgNumber());
+  DimExpr batches(1);
+  for (const DimExpr &dim : p.batch)
+    batches = batches * dim;
+  bool dot = isDot();
+  if (dot) {
+    bool isRow = p.m.isConstant() && p.m.constant() <= 2;
+    tile = isRow ? Tile{p.m.constant() >= 2 ? 2 : 1, 4, 0} : Tile{4, std::min<int64_t>(2, p.n.constant()), 0};
+    tile.lanes = context.target.lanes(bytes());
+    if (auto depth = p.k.asConstant()) // not wider than k
+      while (tile.lanes > 4 && tile.lanes / 2 >= *depth)
+        tile.lanes /= 2;
+    blocks = l.ceilDiv(m, tile.rows);
+    panels = l.ceilDiv(n, tile.vectors);
+  } else {
+    chooseBlocks();
+    blocks = l.ceilDiv(m, blockRows);
+    panels = l.ceilDiv(n, tile.columns());
+  }
+  int64_t scratch = 0;
+  if (layout == RightLayout::Scratch && !dot)
+    scratch = (p.k.constant() * tile.columns() * bytes() + 63) / 64 * 64;
+  scratchTile = l.at(context.func.scratch(), l.index(scratch));
+  if (!dot)
+    scratch += tileScratchBytes(epilogue, tile, bytes());
+  context.func.setScratchBytes(scratch);
+
+  // Below 64K multiply-adds workers cost more than they bring (performance.md, section 5).
+  constexpr int64_t fewest = 64 << 10;
+  DimExpr work = batches * p.m * p.n * p.k;
+  bool isSerial = work.isConstant() && work.constant() < fewest;
+  context.func.setParallel(!isSerial);
+  Value total = l.mul(l.mul(context.value(batches), blocks), panels);
+  Range range = isSerial ? Range{l.index(0), total} : workerRange(l.b, l.loc, context.func, total);
+  if (!isSerial && !work.isConstant()) {
+    Value few = l.less(context.value(work), l.index(fewest));
+    Value isFirst = l.equal(context.func.worker(), l.index(0));
+    range.begin = l.select(few, l.index(0), range.begin);
+    range.end = l.select(few, l.select(isFirst, total, l.index(0)), range.end);
+  }
+  l.loop(range.begin, range.end, 1, [&](Value number) { dot ? dotUnit(number) : unit(number); });
+  (void)whyNot;
+  return success();
+}
+
+LogicalResult emitProductLoops(KernelContext &context, MatrixProduct product, Epilogue epilogue, std::string &whyNot) {
+  ProductEmitter emitter(context, std::move(product), std::move(epilogue));
+  return emitter.emit(whyNot);
+}
+
+LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, const TargetDescription &target,
+                          std::string &whyNot) {
+  auto product = readProduct(op, whyNot);
+  if (!product)
+    return failure();
+  if (!isFloat(product->elementType()) || (!product->scale && product->b.elementType != product->elementType())) {
+    whyNot = "a product of " + elementTypeText(product->elementType());
+    return failure();
+  }
+  auto epilogue = Epilogue::analyse(fused, op->getResult(0), whyNot);
+  if (!epilogue)
+    return failure();
+  if (auto gemm = dyn_cast<GemmOp>(op)) {
+    epilogue->scaleRoot(gemm.getAlpha().convertToFloat());
+    if (Value c = gemm.getC(); c && !isAbsent(c)) {
+      auto view = viewOf(c);
+      if (!view || !epilogue->addTerm(*view, gemm.getBeta().convertToFloat())) {
+        whyNot = "a summand that is no view of an input";
+        return failure();
+      }
+    }
+  }
+  if (product->isVectorA)
+    epilogue->insertAxis(product->batch.size());
+  if (product->isVectorB)
+    epilogue->insertAxis(product->batch.size() + 1);
+  if (product->scale) {
+    if (!epilogue->multiplyRoot(*product->scale)) {
+      whyNot = "scales that do not fit the product's columns";
+      return failure();
+    }
+  }
+  product->packed = packingOf(fused, product->b.argument.getArgNumber());
+  if (product->packed) {
+    // Batches of b are groups of panels.
+    const PackedWeight &w = *product->packed;
+    View groups{{}, {}, {}, {}, DimExpr(0)};
+    groups.dims.assign(product->b.dims.begin(), product->b.dims.end() - 2);
+    groups.strides = denseStrides(groups.dims);
+    for (DimExpr &stride : groups.strides)
+      stride = stride * DimExpr(w.panels() * w.paddedK() * w.nr);
+    auto wide = broadcastView(groups, product->batch);
+    if (!wide) {
+      whyNot = "batch axes that may not broadcast";
+      return failure();
+    }
+    product->bBatch = wide->strides;
+  }
+  OpBuilder builder(func.getContext());
+  builder.setInsertionPointToEnd(&func.getBody().front());
+  KernelContext context(fused, func, target, builder);
+  if (failed(emitProductLoops(context, std::move(*product), std::move(*epilogue), whyNot)))
+    return failure();
+  builder.create<kernel::ReturnOp>(fused.getLoc());
+  return success();
+}
+
+} // namespace firn

@@ -1,0 +1,64 @@
+// The microkernel of contractions: a tile of accumulators in registers, and which tile suits a shape.
+#ifndef FIRN_COMPILER_CODEGEN_CPU_TILE_H
+#define FIRN_COMPILER_CODEGEN_CPU_TILE_H
+
+#include "compiler/codegen/cpu/Epilogue.h"
+
+namespace firn {
+
+/// rows x (vectors * lanes) accumulators.
+struct Tile {
+  int64_t rows = 1;
+  int64_t vectors = 1;
+  int64_t lanes = 1;
+
+  int64_t columns() const { return vectors * lanes; }
+};
+
+/// Cycles of one step along k of a tile, in units of one vector FMA at the target's full rate.
+double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors);
+
+/// The fastest tile for a product of m x n (elements of `bytes` bytes in registers). m: nothing where it is dynamic.
+Tile chooseTile(const TargetDescription &target, std::optional<int64_t> m, std::optional<int64_t> n, unsigned bytes);
+/// The same where panels have `columns` columns already. `rowUnit`: rows come in runs of that many (an image's width).
+Tile chooseRows(const TargetDescription &target, std::optional<int64_t> m, int64_t columns, unsigned bytes);
+
+/// Element (r, k) of a tile's left side is at rows[r] + k * step.
+struct LeftSide {
+  mlir::Value buffer;
+  LoopBuilder::Values rows;
+  mlir::Value step;
+  mlir::Type elementType;
+};
+/// Vector j of row k of its right side is at start + k * step + j * lanes. `counts[j]`: how many lanes of it exist
+/// (null: all). `laneStep`: lanes are that far apart (null: adjacent). `zeroPoints`: per vector, subtracted from each
+/// element.
+struct RightSide {
+  mlir::Value buffer;
+  mlir::Value start;
+  mlir::Value step;
+  mlir::Type elementType;
+  LoopBuilder::Values counts = {};
+  mlir::Value laneStep = {};
+  LoopBuilder::Values zeroPoints = {};
+};
+
+/// Accumulators (row-major) plus the sum over k in [0, count) of left * right, in registers of `type`'s elements.
+LoopBuilder::Values multiplyTile(KernelContext &context, Tile tile, mlir::Type type, const LeftSide &left,
+                                 const RightSide &right, mlir::Value count, LoopBuilder::Values accumulators);
+
+/// Zeros for all accumulators.
+LoopBuilder::Values zeroTile(KernelContext &context, Tile tile, mlir::Type type);
+
+/// The epilogue of a finished tile. `positionOf(row)`: the root's position of lane 0 of vector 0 in that row (a value,
+/// so that a heavy epilogue can loop over rows); vectors go on along `axis`. `rowAxes`: axes that differ between rows.
+/// `scratch`: room for the tile, used by heavy epilogues.
+void finishTile(KernelContext &context, Epilogue &epilogue, Tile tile, LoopBuilder::Values accumulators,
+                llvm::function_ref<LoopBuilder::Values(mlir::Value)> positionOf, unsigned axis,
+                llvm::ArrayRef<unsigned> rowAxes, const LoopBuilder::Values &counts, mlir::Value scratch);
+
+/// Bytes that finishTile may need.
+int64_t tileScratchBytes(const Epilogue &epilogue, Tile tile, unsigned bytes);
+
+} // namespace firn
+#endif
