@@ -49,7 +49,7 @@ public:
 
 private:
   mlir::Value atom(const DimExpr::Atom &atom);
-  mlir::OpBuilder builder; // inserts behind the last value made
+  mlir::OpBuilder builder; // inserts before a constant that ends the index arithmetic
   kernel::FuncOp func;
   std::map<std::string, mlir::Value> symbols;
   std::map<std::string, mlir::Value> cache;
