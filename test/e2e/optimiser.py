@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What holds for firn-opt on every model: optimising twice is optimising once, byte for byte; a Firn graph and back loses nothing; inputs
+and outputs keep names, order, types and dynamic dimensions; the result is valid ONNX that still computes the same.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / 'models')]
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper
+
+import get_models
+import product
+
+CASES = HERE.parent / 'conformance/cases'
+
+
+def interface(path):
+    """Names, types and dimensions of inputs and outputs; an output's dimensions may become known, so only its rank if declared."""
+    graph = onnx.load(path, load_external_data=False).graph
+    weights = {tensor.name for tensor in graph.initializer}
+
+    def describe(value, with_dims):
+        tensor = value.type.tensor_type
+        dims = [d.dim_param or d.dim_value if d.HasField('dim_param') or d.HasField('dim_value') else '?' for d in tensor.shape.dim]
+        return value.name, tensor.elem_type, dims if with_dims and tensor.HasField('shape') else None
+
+    return [describe(v, True) for v in graph.input if v.name not in weights], [describe(v, False) for v in graph.output]
+
+
+def evaluate(path, data):
+    """The outputs by ONNX Runtime, or None where it refuses the model."""
+    try:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level, options.intra_op_num_threads = 4, 2
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(str(path), options, providers=['CPUExecutionProvider'])
+        feeds = {}
+        for file in data.glob('input_*.pb'):
+            tensor = product.load_tensor(file)
+            feeds[tensor.name] = numpy_helper.to_array(tensor)
+        return session.run(None, {v.name: feeds[v.name] for v in session.get_inputs() if v.name in feeds})
+    except Exception:
+        return None
+
+
+def fault(tools, model, data, rtol, atol, work):
+    """The first property that does not hold, or ''. None where firn-opt rejects the model."""
+    once, twice, firn, back = (work / name for name in ('once.onnx', 'twice.onnx', 'once.fpb', 'back.onnx'))
+    for source, target in ((model, once), (once, twice), (once, firn), (firn, back)):
+        result = product.run([tools.bin / 'firn-opt', source, '-o', target], 300)
+        if result.status == product.REJECTED and source == model:
+            return None
+        if result.status != product.DONE:
+            return f'firn-opt {source.name} -o {target.name}: {result.describe()}: {result.message.strip()[-300:]}'
+    if once.read_bytes() != twice.read_bytes():
+        return 'optimising again changes the file'
+    if once.read_bytes() != back.read_bytes():
+        return 'a Firn graph and back is another file'
+    if interface(model) != interface(once):
+        return f'the interface changed: {interface(model)} to {interface(once)}'
+    try:
+        onnx.checker.check_model(str(once))
+    except Exception as error:
+        return f'not valid ONNX: {str(error)[:200]}'
+    before, after = evaluate(model, data), evaluate(once, data)
+    if before is not None and after is None:
+        return 'ONNX Runtime runs the model but not the optimised one'
+    for i, (a, b) in enumerate(zip(before or [], after or [])):
+        a, b = (numpy_helper.from_array(np.asarray(value)) for value in (a, b))
+        if why := product.difference(b, a, max(rtol, 1e-5), max(atol, 1e-6)):
+            return f'output {i} changed: {why}'
+    return ''
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--build', default=product.ROOT / 'build/dev')
+    parser.add_argument('--models', type=pathlib.Path, default=product.ROOT / '.models')
+    parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/e2e/optimiser')
+    parser.add_argument('--only', default='', metavar='TEXT', help='models with TEXT in their name')
+    args = parser.parse_args()
+    tools = product.Tools(args.build)
+    jobs = []
+    for meta in sorted(CASES.glob('*/meta.json')):
+        facts = json.loads(meta.read_text())
+        if facts['outcome'] == 'value':
+            jobs.append((meta.parent.name, meta.parent, facts['rtol'], facts['atol']))
+    jobs += [(name, args.models / name, 1e-3, 1e-4) for name in get_models.NAMES]
+    jobs = [job for job in jobs if args.only in job[0]]
+
+    def judge(job):
+        name, folder, rtol, atol = job
+        work = args.work / name
+        work.mkdir(parents=True, exist_ok=True)
+        return fault(tools, folder / 'model.onnx', folder / 'test_data_set_0', rtol, atol, work)
+
+    passed = failed = rejected = 0
+    for (name, *_), why in zip(jobs, product.parallel(judge, jobs)):
+        if why is None:
+            rejected += 1
+            continue
+        passed, failed = passed + (not why), failed + bool(why)
+        if why:
+            print(f'FAILED {name}: {why}', flush=True)
+    print(f'{rejected} rejected')
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
