@@ -156,6 +156,8 @@ int32_t parseOutput(firn_call *call, Equation &equation) {
     FIRN_TRY(appendOutput(call, equation, label));
     ++equation.position;
   }
+  if (equation.ellipsisRank > 0 && !hasEllipsis)
+    return malformed(call, equation, "the output lacks the ellipsis of the operands");
   return FIRN_CALL_OK;
 }
 

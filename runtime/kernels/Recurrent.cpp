@@ -272,7 +272,10 @@ void stepGru(const RecurrentOperands &o, const DirectionParameters &p, bool isLi
 /// Gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
 void stepLstm(const RecurrentOperands &o, const DirectionParameters &p, bool isCoupled, CellState &s) {
   int64_t n = o.hidden;
-  const Activation &f = p.activations[0], &g = p.activations[1], &h = p.activations[2];
+  const Activation &f = p.activations[0], &g = p.activations[1];
+  // The clip limits what enters the gates. The cell state is no gate, and runtimes agree on leaving it unclipped.
+  Activation h = p.activations[2];
+  h.clip = INFINITY;
   for (int64_t j = 0; j < n; ++j) {
     double gate[4];
     for (int64_t k = 0; k < 4; ++k)
