@@ -1,0 +1,19 @@
+// Where the time of a run goes.
+#ifndef FIRN_TOOLS_FIRN_RUN_PROFILE_H
+#define FIRN_TOOLS_FIRN_RUN_PROFILE_H
+
+#include <string>
+#include <vector>
+
+#include "tools/tensor_io/Tensor.h"
+
+namespace firn::tools {
+
+/// Chrome trace events (chrome://tracing, ui.perfetto.dev) of one run.
+std::string chromeTrace(const firn_model *model, const std::vector<firn_step_time> &times);
+
+/// The `most` nodes that take longest, each with its share, GFLOP/s and GB/s.
+std::string hottestNodes(const firn_model *model, const std::vector<firn_step_time> &times, size_t most);
+
+} // namespace firn::tools
+#endif

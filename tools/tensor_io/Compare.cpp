@@ -1,0 +1,104 @@
+#include "tools/tensor_io/Compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace firn::tools {
+
+namespace {
+
+std::string indexText(int64_t i, const std::vector<int64_t> &dims) {
+  std::string text;
+  for (size_t d = dims.size(); d-- > 0; i /= dims[d])
+    text = std::to_string(i % dims[d]) + (text.empty() ? "" : ",") + text;
+  return "[" + text + "]";
+}
+
+bool isClose(double got, double wanted, double rtol, double atol) {
+  if (got == wanted || (std::isnan(got) && std::isnan(wanted)))
+    return true;
+  return std::isfinite(got) && std::isfinite(wanted) && std::fabs(got - wanted) <= atol + rtol * std::fabs(wanted);
+}
+
+// A complex tensor as a real one of twice as many elements.
+Tensor asReal(const Tensor &tensor) {
+  std::vector<int64_t> dims = {2 * tensor.count()};
+  Tensor real(tensor.dtype == FIRN_C64 ? FIRN_F32 : FIRN_F64, dims);
+  std::memcpy(real.data(), tensor.data(), size_t(tensor.bytes()));
+  return real;
+}
+
+bool areEqual(const Tensor &a, const Tensor &b, int64_t i) {
+  if (a.dtype == FIRN_STRING)
+    return a.strings[size_t(i)] == b.strings[size_t(i)];
+  if (a.dtype == FIRN_BOOL)
+    return (elementAsInt(a, i) != 0) == (elementAsInt(b, i) != 0);
+  return elementAsInt(a, i) == elementAsInt(b, i);
+}
+
+} // namespace
+
+std::string difference(const Tensor &got, const Tensor &wanted, double rtol, double atol) {
+  if (got.dtype != wanted.dtype || got.dims != wanted.dims)
+    return "is " + got.type() + ", expected " + wanted.type();
+  if (isComplex(got.dtype))
+    return difference(asReal(got), asReal(wanted), rtol, atol);
+  int64_t different = 0, first = -1, worst = -1, count = got.count();
+  double worstDistance = -1;
+  bool isReal = isFloat(got.dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    double a = isReal ? elementAsDouble(got, i) : 0, b = isReal ? elementAsDouble(wanted, i) : 0;
+    if (isReal ? isClose(a, b, rtol, atol) : areEqual(got, wanted, i))
+      continue;
+    if (++different == 1)
+      first = i;
+    double distance = std::isfinite(a - b) ? std::fabs(a - b) : INFINITY;
+    if (isReal && distance > worstDistance) {
+      worst = i;
+      worstDistance = distance;
+    }
+  }
+  if (different == 0)
+    return "";
+  std::string text = std::to_string(different) + " of " + std::to_string(count) + " elements differ; first at " +
+                     indexText(first, got.dims) + ": expected " + elementText(wanted, first) + ", got " +
+                     elementText(got, first);
+  if (worst >= 0 && worst != first)
+    text += "; worst at " + indexText(worst, got.dims) + ": expected " + elementText(wanted, worst) + ", got " +
+            elementText(got, worst);
+  return text;
+}
+
+std::string summary(const Tensor &tensor) {
+  std::string text = tensor.type();
+  int64_t count = tensor.count();
+  if (tensor.dtype != FIRN_STRING && !isComplex(tensor.dtype) && count > 0) {
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    int64_t nans = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      double value = elementAsDouble(tensor, i);
+      if (std::isnan(value)) {
+        ++nans;
+        continue;
+      }
+      least = std::min(least, value);
+      most = std::max(most, value);
+      sum += value;
+    }
+    char numbers[128] = "";
+    if (nans < count)
+      std::snprintf(numbers, sizeof numbers, "  min %.6g  max %.6g  mean %.6g", least, most,
+                    sum / double(count - nans));
+    text += numbers;
+    if (nans)
+      text += "  NaN " + std::to_string(nans);
+  }
+  text += "  [";
+  for (int64_t i = 0; i < std::min<int64_t>(count, 5); ++i)
+    text += (i ? ", " : "") + elementText(tensor, i);
+  return text + (count > 5 ? ", ...]" : "]");
+}
+
+} // namespace firn::tools
