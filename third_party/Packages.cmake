@@ -12,6 +12,8 @@ find_package(ONNX 1.12 REQUIRED CONFIG)
 find_package(CLI11 2.1 REQUIRED CONFIG)
 # nlohmann-json 3.11: JSON reports (compiler and tools only, never the runtime).
 find_package(nlohmann_json 3.11 REQUIRED CONFIG)
+# zlib 1.2: members of .npz archives (firn-run and firn-bench only).
+find_package(ZLIB 1.2 REQUIRED)
 # Threads: the runtime's workers and parallel kernel compilation.
 find_package(Threads REQUIRED)
 if(FIRN_TESTS)
