@@ -1,0 +1,146 @@
+#include "compiler/import/onnx/Schema.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include <climits>
+#include <tuple>
+
+namespace firn {
+
+static const Schema table[] = {
+#include "compiler/import/onnx/Schemas.inc"
+};
+
+static size_t leastOf(llvm::StringRef letters) {
+  size_t least = 0;
+  for (size_t i = 0; i < letters.size(); ++i)
+    if (letters[i] == 'r' || letters[i] == 'v')
+      least = i + 1;
+  return least;
+}
+static size_t mostOf(llvm::StringRef letters) {
+  return letters.contains('v') || letters.contains('w') ? SIZE_MAX : letters.size();
+}
+
+size_t Schema::minInputs() const { return leastOf(inputs); }
+size_t Schema::maxInputs() const { return mostOf(inputs); }
+size_t Schema::minOutputs() const { return leastOf(outputs); }
+size_t Schema::maxOutputs() const { return mostOf(outputs); }
+bool Schema::requiresInput(size_t i) const {
+  llvm::StringRef letters = inputs;
+  return i < letters.size() && letters[i] == 'r';
+}
+
+char Schema::kindOf(llvm::StringRef key) const {
+  llvm::SmallVector<llvm::StringRef> entries;
+  llvm::StringRef(attributes).split(entries, ' ', -1, false);
+  for (llvm::StringRef entry : entries)
+    if (auto [name_, kind] = entry.split(':'); name_ == key)
+      return kind[0];
+  return 0;
+}
+
+std::vector<std::string> Schema::requiredAttributes() const {
+  std::vector<std::string> required;
+  llvm::SmallVector<llvm::StringRef> entries;
+  llvm::StringRef(attributes).split(entries, ' ', -1, false);
+  for (llvm::StringRef entry : entries)
+    if (entry.consume_back("!"))
+      required.push_back(entry.split(':').first.str());
+  return required;
+}
+
+// The rows of one operator, oldest first.
+static llvm::ArrayRef<Schema> rowsOf(llvm::StringRef domain, llvm::StringRef name) {
+  auto key = std::make_tuple(domain, name);
+  auto keyOf = [](const Schema &row) {
+    return std::make_tuple(llvm::StringRef(row.domain), llvm::StringRef(row.name));
+  };
+  const Schema *first = llvm::partition_point(table, [&](const Schema &row) { return keyOf(row) < key; });
+  const Schema *last = first;
+  while (last != std::end(table) && keyOf(*last) == key)
+    ++last;
+  return {first, last};
+}
+
+const Schema *findSchema(llvm::StringRef domain, llvm::StringRef name, int64_t version) {
+  const Schema *found = nullptr;
+  for (const Schema &row : rowsOf(domain, name))
+    if (row.since <= version)
+      found = &row;
+  return found;
+}
+
+const Schema *newestSchema(llvm::StringRef domain, llvm::StringRef name) { return findSchema(domain, name, INT64_MAX); }
+
+int64_t introducedIn(llvm::StringRef domain, llvm::StringRef name) {
+  llvm::ArrayRef<Schema> rows = rowsOf(domain, name);
+  return rows.empty() ? 0 : rows.front().since;
+}
+
+int64_t newestVersion(llvm::StringRef domain) {
+  int64_t newest = 0;
+  for (const Schema &row : table)
+    if (domain == row.domain)
+      newest = std::max(newest, row.since);
+  return newest;
+}
+
+std::string operatorLabel(const model::Node &node) {
+  std::string name = node.domain.empty() ? node.type : node.domain + "::" + node.type;
+  const Schema *schema = findSchema(node.domain, node.type, node.version);
+  int64_t version = schema ? schema->since : node.version;
+  return version > 0 ? name + "-" + std::to_string(version) : name;
+}
+
+char kindLetter(model::Attribute::Kind kind) {
+  using Kind = model::Attribute::Kind;
+  switch (kind) {
+  case Kind::Float:
+    return 'f';
+  case Kind::Int:
+    return 'i';
+  case Kind::String:
+    return 's';
+  case Kind::Tensor:
+    return 't';
+  case Kind::Graph:
+    return 'g';
+  case Kind::Floats:
+    return 'F';
+  case Kind::Ints:
+    return 'I';
+  case Kind::Strings:
+    return 'S';
+  default:
+    return 0;
+  }
+}
+
+std::string kindText(char letter) {
+  switch (letter) {
+  case 'f':
+    return "a float";
+  case 'i':
+    return "an int";
+  case 's':
+    return "a string";
+  case 't':
+    return "a tensor";
+  case 'g':
+    return "a graph";
+  case 'F':
+    return "floats";
+  case 'I':
+    return "ints";
+  case 'S':
+    return "strings";
+  case 'p':
+    return "a sparse tensor";
+  case 'y':
+    return "a type";
+  default:
+    return "another kind";
+  }
+}
+
+} // namespace firn
