@@ -471,6 +471,8 @@ void loadInts(const firn_view &view, int64_t first, int64_t stride, int64_t coun
 }
 
 void storeDoubles(const firn_view &view, int64_t first, int64_t count, const double *from) {
+  if (count == 0)
+    return; // an empty view has no memory
   switch (view.dtype) {
   case FIRN_F32: {
     float *to = static_cast<float *>(view.data) + first;
@@ -488,6 +490,8 @@ void storeDoubles(const firn_view &view, int64_t first, int64_t count, const dou
 }
 
 void storeInts(const firn_view &view, int64_t first, int64_t count, const int64_t *from) {
+  if (count == 0)
+    return; // an empty view has no memory
   switch (view.dtype) {
   case FIRN_I64:
     memcpy(static_cast<int64_t *>(view.data) + first, from, size_t(count) * sizeof(int64_t));
@@ -505,6 +509,8 @@ void storeInts(const firn_view &view, int64_t first, int64_t count, const int64_
 }
 
 void copyElements(const firn_view &to, int64_t i, const firn_view &from, int64_t j, int64_t count) {
+  if (count == 0)
+    return; // an empty view has no memory
   int32_t bits = firn_dtype_bits(from.dtype);
   if (bits >= 8) {
     int64_t bytes = bits / 8;
