@@ -87,9 +87,11 @@ int32_t parseOperand(firn_call *call, Equation &equation, int32_t operand, const
                 "the term of operand %d has the wrong number of letters: expected %d for shape %s, found %d", operand,
                 view.rank, shape.text, beforeCount);
   }
-  // Ellipses of different operands broadcast as numpy does, aligned at their last axes. Their labels count from the
-  // end.
-  if (hasEllipsis && rest > equation.ellipsisRank)
+  if (hasEllipsis && equation.ellipsisRank >= 0 && rest != equation.ellipsisRank)
+    return fail(call, FIRN_CALL_INVALID,
+                "the ellipsis stands for different numbers of axes: expected %d, found %d in operand %d",
+                equation.ellipsisRank, rest, operand);
+  if (hasEllipsis)
     equation.ellipsisRank = rest;
   term->rank = 0;
   for (int32_t i = 0; i < beforeCount; ++i)
