@@ -3,8 +3,9 @@
 
     reference_kernels.py LIBRARY [--only PATTERN] [--verbose]
 
-Takes each test of one node in the default domain whose operator has its newest version there; the others are skipped.
-Every test runs twice: inputs without data where the operator's shape does not need them, then complete.
+Interprets each test's graph node by node where all nodes have a kernel and are of a form that the operator's newest
+version has too; the other tests are skipped. A node's shapes are inferred from types alone first, and from the values
+that its kernel asks for.
 Exit status 1 if a test fails.
 """
 import argparse
@@ -24,8 +25,15 @@ BITS = [0, 32, 8, 8, 16, 16, 32, 64, 128, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 
 # What a test's output is, where the specification leaves it to chance: only its type is compared.
 RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
 
+ROUNDING = "its golden rounds intermediate values elsewhere, and one step of its type exceeds the tolerance"
 # Tests that fail by design; one that passes fails the run.
 EXPECTED_FAILURES = {
+    "test_attention_3d_causal_bf16_expanded": ROUNDING,
+    "test_attention_4d_attn_mask_causal_bf16_expanded": ROUNDING,
+    "test_attention_4d_causal_bf16_expanded": ROUNDING,
+    "test_attention_4d_causal_fp16_expanded": ROUNDING,
+    "test_attention_4d_causal_padded_kv_bf16_expanded": ROUNDING,
+    "test_attention_4d_padded_kv_bf16_expanded": ROUNDING,
     "test_dft_inverse": "its golden holds float32 noise of 2e-7 where the exact result is 0",
 }
 
@@ -210,30 +218,73 @@ def tensors_of(values, declarations):
     return [tensor_of(v, d.type.tensor_type.elem_type) for v, d in zip(values, declarations)]
 
 
-def check(kernels, case):
-    """None if the node's outputs are right, else why not."""
-    graph, node = case.model.graph, case.model.graph.node[0]
-    entry = kernels.find(node.op_type)
-    for inputs, outputs in case.data_sets:
-        values = {v.name: tensor for v, tensor in zip(graph.input, tensors_of(inputs, graph.input))}
+def constant_of(node):
+    """(dtype, array) of a Constant node."""
+    attribute, value = node.attribute[0], onnx.helper.get_attribute_value(node.attribute[0])
+    if attribute.name == "value":
+        return tensor_of(value, 0)
+    kinds = {"value_int": TensorProto.INT64, "value_ints": TensorProto.INT64, "value_float": TensorProto.FLOAT,
+             "value_floats": TensorProto.FLOAT, "value_string": TensorProto.STRING, "value_strings": TensorProto.STRING}
+    dtype = kinds[attribute.name]
+    return dtype, np.array(value, dtype=object if dtype == TensorProto.STRING else onnx.helper.tensor_dtype_to_np_dtype(dtype))
+
+
+def interpret(kernels, graph, values):
+    """Adds every node's outputs to `values`."""
+    for node in graph.node:
+        if node.op_type == "Constant":
+            values[node.output[0]] = constant_of(node)
+            continue
         try:
-            results = kernels.evaluate(entry, node, [values[n] if n else None for n in node.input])
+            results = kernels.evaluate(kernels.find(node.op_type), node, [values[n] if n else None for n in node.input])
+        except Refused as refusal:
+            raise Refused(f"{node.op_type}: {refusal}") from None
+        values.update(zip(node.output, results))
+
+
+def check(kernels, case):
+    """None if the graph's outputs are right, else why not."""
+    graph = case.model.graph
+    for inputs, outputs in case.data_sets:
+        values = {i.name: tensor_of(i, 0) for i in graph.initializer}
+        values.update({v.name: tensor for v, tensor in zip(graph.input, tensors_of(inputs, graph.input))})
+        try:
+            interpret(kernels, graph, values)
         except Refused as refusal:
             return str(refusal)
-        named = dict(zip(node.output, results))
+        is_random = any(node.op_type in RANDOM for node in graph.node)
         for v, want in zip(graph.output, tensors_of(outputs, graph.output)):
-            got = named[v.name]
-            if node.op_type in RANDOM and got[0] == want[0] and got[1].shape == want[1].shape:
+            got = values[v.name]
+            if is_random and got[0] == want[0] and got[1].shape == want[1].shape:
                 continue
             if problem := difference(v.name, got, want, case.rtol, case.atol):
                 return problem
     return None
 
 
-def is_newest(node, model):
+def has_newest_form(node, model):
+    """Whether the node means the same under the newest version: no attribute or default has gone, no input been added
+    in front of others."""
     version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
-    newest = onnx.defs.get_schema(node.op_type, "")
-    return onnx.defs.get_schema(node.op_type, version, "").since_version == newest.since_version
+    old, new = onnx.defs.get_schema(node.op_type, version, ""), onnx.defs.get_schema(node.op_type, "")
+    if old.since_version == new.since_version:
+        return True
+    for name, attribute in old.attributes.items():
+        if name not in new.attributes or attribute.default_value != new.attributes[name].default_value:
+            return False
+    return [i.name for i in old.inputs] == [i.name for i in new.inputs[: len(old.inputs)]]
+
+
+def why_skipped(kernels, model):
+    """Why a test's graph is not for this script, or None."""
+    for node in model.graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            return f"domain {node.domain}"
+        if node.op_type != "Constant" and not kernels.find(node.op_type):
+            return f"no kernel: {node.op_type}"
+        if not has_newest_form(node, model):
+            return f"old form: {node.op_type}"
+    return None if is_tensor_only(model) else "sequence or optional"
 
 
 def is_tensor_only(model):
@@ -250,24 +301,21 @@ def main():
     passed, failed, skipped = collections.Counter(), collections.defaultdict(list), collections.Counter()
     warnings.simplefilter("ignore")  # the tests compute their goldens with overflows on purpose
     for case in load_model_tests(kind="node"):
-        model, node = case.model, case.model.graph.node[0]
-        if not fnmatch.fnmatchcase(node.op_type, options.only):
+        model, ops = case.model, [node.op_type for node in case.model.graph.node]
+        if not any(fnmatch.fnmatchcase(op, options.only) for op in ops):
             continue
-        if len(model.graph.node) != 1 or node.domain not in ("", "ai.onnx") or not is_newest(node, model):
-            skipped["not one node of the newest version"] += 1
-        elif not kernels.find(node.op_type):
-            skipped[f"no kernel: {node.op_type}"] += 1
-        elif not is_tensor_only(model):
-            skipped[f"sequence or optional: {node.op_type}"] += 1
+        op = ops[0] if len(ops) == 1 else "graphs"
+        if reason := why_skipped(kernels, model):
+            skipped[reason] += 1
         elif case.name in EXPECTED_FAILURES:
             if check(kernels, case):
                 skipped[f"fails as expected: {case.name}: {EXPECTED_FAILURES[case.name]}"] += 1
             else:
-                failed[node.op_type].append((case.name, "passes, but is listed as an expected failure"))
+                failed[op].append((case.name, "passes, but is listed as an expected failure"))
         elif problem := check(kernels, case):
-            failed[node.op_type].append((case.name, problem))
+            failed[op].append((case.name, problem))
         else:
-            passed[node.op_type] += 1
+            passed[op] += 1
     for op in sorted(set(passed) | set(failed)):
         print(f"{op:30} {passed[op]:4} passed {len(failed[op]):4} failed")
         for name, problem in failed[op]:
