@@ -431,6 +431,8 @@ void setInt(const firn_view &view, int64_t i, int64_t value) {
 }
 
 void loadDoubles(const firn_view &view, int64_t first, int64_t stride, int64_t count, double *to) {
+  if (count == 0)
+    return; // an empty view has no memory
   switch (view.dtype) {
   case FIRN_F32: {
     const float *from = static_cast<const float *>(view.data) + first;
@@ -451,6 +453,8 @@ void loadDoubles(const firn_view &view, int64_t first, int64_t stride, int64_t c
 }
 
 void loadInts(const firn_view &view, int64_t first, int64_t stride, int64_t count, int64_t *to) {
+  if (count == 0)
+    return; // an empty view has no memory
   switch (view.dtype) {
   case FIRN_I64: {
     const int64_t *from = static_cast<const int64_t *>(view.data) + first;
