@@ -49,6 +49,10 @@ function(firn_use_mlir TARGET)
     target_precompile_headers(firn_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/MlirPch.h)
   endif()
   target_compile_options(${TARGET} PRIVATE -Xclang -fno-pch-timestamp)
+  get_target_property(type ${TARGET} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    target_compile_options(${TARGET} PRIVATE -fPIC) # as the precompiled header, not -fPIE
+  endif()
   target_precompile_headers(${TARGET} REUSE_FROM firn_pch)
 endfunction()
 

@@ -22,12 +22,44 @@ def FoldConstants : Pass<"firn-fold-constants", "::mlir::ModuleOp"> {
 }
 
 // --- simplify ---
+class RewritingPass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
+  let options = [
+    Option<"limit", "limit", "int64_t", "-1", "stop after this many rewrites, -1 for no limit; bisects a miscompile">
+  ];
+}
+def SimplifyAlgebra : RewritingPass<"firn-simplify-algebra"> {
+  let summary = "drop elementwise operations that change nothing, shorten chains of them";
+}
+def SimplifyMovement : RewritingPass<"firn-simplify-movement"> {
+  let summary = "drop operations that move no element, shorten chains of those that do";
+}
+def SimplifyControl : RewritingPass<"firn-simplify-control"> {
+  let summary = "run branches and loops at compile time where their conditions are constants";
+}
+def DecomposeEinsum : RewritingPass<"firn-decompose-einsum"> {
+  let summary = "turn einsum into transposes, sums, products and matrix products";
+}
+def EliminateCommon : RewritingPass<"firn-eliminate-common"> {
+  let summary = "compute equal values once";
+}
+def EliminateDead : RewritingPass<"firn-eliminate-dead"> {
+  let summary = "drop what nobody reads";
+}
 
 // --- fusion ---
 
 // --- layout ---
 
 // --- lowering ---
+
+// --- group ---
+def GroupKernels : Pass<"firn-group", "::mlir::ModuleOp"> {
+  let summary = "collect operations that become one kernel in firn.fused regions";
+  let options = [
+    Option<"single", "single", "bool", "false", "one operation per kernel">,
+    Option<"limit", "limit", "int64_t", "-1", "stop after this many groups, -1 for no limit; bisects a miscompile">
+  ];
+}
 
 // --- plan ---
 

@@ -1,9 +1,9 @@
 // Rules: the driver, and reading and building of constants.
 #include "passes/Rules.h"
 
-#include "runtime/abi/dtype.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "runtime/abi/dtype.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/Hashing.h"
 #include <cstring>
@@ -22,13 +22,13 @@ void RuleRewriter::pushUsers(Value value) {
 }
 
 void RuleRewriter::notifyOperationErased(Operation *op) {
-  worklist.remove(op);
   // What defined the operands may have one use left now, which some rules ask for.
   for (Value operand : op->getOperands())
     if (Operation *producer = operand.getDefiningOp(); producer && !isa<ConstantOp, AbsentOp>(producer)) {
       push(producer);
       pushUsers(operand);
     }
+  worklist.remove(op); // it was among the users
 }
 
 bool isReturned(Value value) {
@@ -109,7 +109,7 @@ void updateFunctionTypes(ModuleOp module) {
     if (func.isDeclaration())
       continue;
     auto end = func.getBody().front().getTerminator();
-    if (func.getResultTypes() != end->getOperandTypes())
+    if (!llvm::equal(func.getResultTypes(), end->getOperandTypes()))
       func.setType(FunctionType::get(func.getContext(), func.getArgumentTypes(), end->getOperandTypes()));
   }
 }
@@ -124,6 +124,25 @@ bool mentionsSymbolsOf(Type type, Operation *op) {
   for (const DimExpr &dim : dimsOf(tensor))
     dim.collectSymbols(symbols);
   return llvm::any_of(symbols, [&](StringRef symbol) { return symbol.starts_with(prefix); });
+}
+
+bool findsSymbolsForOthers(Operation *op) {
+  auto id = op->getAttrOfType<IntegerAttr>("firn.id");
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!id || !module)
+    return false;
+  std::string prefix = "u" + std::to_string(id.getInt()) + ".";
+  return module
+      .walk([&](Operation *other) {
+        bool mentions = false;
+        if (auto values = dyn_cast<DimValuesOp>(other))
+          mentions = llvm::any_of(values.getExprs(),
+                                  [&](Attribute text) { return cast<StringAttr>(text).getValue().contains(prefix); });
+        else if (isa<ReshapeOp>(other) && other != op)
+          mentions = mentionsSymbolsOf(other->getResult(0).getType(), op);
+        return mentions ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 // --- reading ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@
 #define FIRN_PASSES_RULES_H
 
 #include "dialects/firn/Firn.h"
-#include "passes/PassReport.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/PassReport.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include <functional>
@@ -81,6 +81,10 @@ bool isReturned(mlir::Value value);
 bool isTakenAsOutput(mlir::Value value);
 /// Whether `type` mentions a symbol that `op` finds at run time.
 bool mentionsSymbolsOf(mlir::Type type, mlir::Operation *op);
+
+/// Whether firn.dim_values or a reshape to known dimensions elsewhere mentions a symbol that `op` finds at run time, so
+/// that no other operation may take its place.
+bool findsSymbolsForOthers(mlir::Operation *op);
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 

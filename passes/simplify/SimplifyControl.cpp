@@ -1,0 +1,141 @@
+// SimplifyControl: run branches and loops at compile time where their conditions are constants.
+//
+// In:      firn.if, firn.loop.     Out: the branch taken, or the body once, in place; nothing for a loop that never
+// runs. Keeps:   every result. A branch that is not taken may be wrong without harm. Leaves:  conditions and trip
+// counts that only running tells; loops that run more than once; a loop that never runs
+//          and whose scan outputs have unknown sizes.
+//   firn.if %true then { yield %a } else { yield %b }     ==>   %a
+#include "passes/Passes.h"
+#include "passes/Rules.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace firn {
+#define GEN_PASS_DEF_SIMPLIFYCONTROL
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Moves the operations of `block` in front of `op`; the values that its terminator names remain valid.
+SmallVector<Value> inlineBlock(Block &block, Operation *op, RuleRewriter &rewriter) {
+  SmallVector<Value> values(block.getTerminator()->getOperands());
+  for (Operation &inner : llvm::make_early_inc_range(block.without_terminator()))
+    rewriter.moveOpBefore(&inner, op);
+  return values;
+}
+
+bool inlineBranch(IfOp op, RuleRewriter &rewriter) {
+  auto condition = splatOf(op.getCondition());
+  if (!condition)
+    return false;
+  if (findsSymbolsForOthers(op)) {
+    rewriter.refuse(op, "other values are measured in dimensions that it finds");
+    return false;
+  }
+  Region &taken = *condition != 0 ? op.getThenBranch() : op.getElseBranch();
+  SmallVector<Value> values = inlineBlock(taken.front(), op, rewriter);
+  rewriter.replace(op, values, *condition != 0 ? "the condition is true" : "the condition is false");
+  return true;
+}
+
+/// How often the loop runs, if that is known to be 0 or 1.
+std::optional<int> tripCount(LoopOp op) {
+  Value count = operandOf(op, 0), condition = operandOf(op, 1);
+  auto trips = count ? splatOf(count) : std::nullopt;
+  auto start = condition ? splatOf(condition) : std::optional<double>(1);
+  if ((trips && *trips <= 0) || (start && *start == 0))
+    return 0;
+  if (!start || (count && !trips))
+    return std::nullopt;
+  auto next = splatOf(op.getBody().front().getTerminator()->getOperand(0));
+  if ((trips && *trips == 1) || (next && *next == 0))
+    return 1;
+  return std::nullopt;
+}
+
+/// Scan output i of a loop that never runs: no elements of the body's shape. Null if that shape is not static.
+Value emptyScan(LoopOp op, unsigned i, RuleRewriter &rewriter) {
+  auto element = dyn_cast<RankedTensorType>(op.getBody().front().getTerminator()->getOperand(i + 1).getType());
+  if (!element || !element.hasStaticShape() || isa<UnknownType>(element.getElementType()))
+    return {};
+  SmallVector<int64_t> shape{0};
+  llvm::append_range(shape, element.getShape());
+  auto type = RankedTensorType::get(shape, element.getElementType());
+  return rewriter.create<ConstantOp>(op.getLoc(), constantFromBytes(type, {}));
+}
+
+bool dropLoop(LoopOp op, RuleRewriter &rewriter) {
+  unsigned carried = op.getCarried().size();
+  SmallVector<Value> values(op.getCarried());
+  rewriter.setInsertionPoint(op);
+  for (unsigned i = carried; i < op.getNumResults(); ++i) {
+    values.push_back(op.getResult(i).use_empty() ? Value() : emptyScan(op, i, rewriter));
+    if (!values.back() && !op.getResult(i).use_empty()) {
+      rewriter.refuse(op, "it never runs, but a scan output has no static shape");
+      return false;
+    }
+  }
+  rewriter.replace(op, values, "it never runs");
+  return true;
+}
+
+bool inlineIteration(LoopOp op, RuleRewriter &rewriter) {
+  Block &body = op.getBody().front();
+  unsigned carried = op.getCarried().size();
+  for (unsigned i = carried; i < op.getNumResults(); ++i)
+    if (!rankedType(body.getTerminator()->getOperand(i + 1)))
+      return false;
+  rewriter.setInsertionPoint(op);
+  auto scalar = [&](Type type, double number) {
+    return makeNumbers(rewriter, op.getLoc(), RankedTensorType::get({}, type), {number});
+  };
+  SmallVector<Value> arguments{scalar(rewriter.getI64Type(), 0), scalar(rewriter.getI1Type(), 1)};
+  llvm::append_range(arguments, op.getCarried());
+  for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
+    rewriter.replaceAllUsesWith(argument, value);
+  SmallVector<Value> yields = inlineBlock(body, op, rewriter), values;
+  rewriter.setInsertionPoint(op);
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    Value value = yields[i + 1];
+    if (i >= carried) { // stacked along a new leading axis of length 1
+      auto type = rankedType(value);
+      SmallVector<DimExpr> dims{DimExpr(1)};
+      llvm::append_range(dims, dimsOf(type));
+      Value axes = makeIntegers(rewriter, op.getLoc(), {0});
+      value = rewriter.create<UnsqueezeOp>(op.getLoc(), tensorType(type.getElementType(), dims), value, axes);
+    }
+    values.push_back(value);
+  }
+  rewriter.replace(op, values, "it runs once");
+  return true;
+}
+
+bool simplifyLoop(LoopOp op, RuleRewriter &rewriter) {
+  auto trips = tripCount(op);
+  if (!trips) {
+    rewriter.refuse(op, "it may run more than once");
+    return false;
+  }
+  if (findsSymbolsForOthers(op)) {
+    rewriter.refuse(op, "other values are measured in dimensions that it finds");
+    return false;
+  }
+  return *trips == 0 ? dropLoop(op, rewriter) : inlineIteration(op, rewriter);
+}
+
+struct SimplifyControl : impl::SimplifyControlBase<SimplifyControl> {
+  using SimplifyControlBase::SimplifyControlBase;
+
+  void runOnOperation() override {
+    PassReport report("SimplifyControl", limit);
+    RuleSet rules;
+    rules.add<IfOp>(inlineBranch);
+    rules.add<LoopOp>(simplifyLoop);
+    rules.apply(getOperation(), report);
+  }
+};
+
+} // namespace
+} // namespace firn

@@ -1,0 +1,32 @@
+// firn-mlir-opt: runs passes on MLIR text, for tests and for reproducers.
+#include "dialects/firn/Firn.h"
+#include "dialects/kernel/Kernel.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+#ifdef FIRN_HAS_KERNEL_PASSES
+#include "passes/kernel/ConvertKernelToLLVM.h"
+#endif
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry
+      .insert<firn::FirnDialect, firn::kernel::KernelDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+              mlir::func::FuncDialect, mlir::index::IndexDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+              mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+  firn::registerFirnPasses();
+  mlir::registerTransformsPasses();
+#ifdef FIRN_HAS_KERNEL_PASSES
+  firn::registerKernelPasses();
+#endif
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Firn's passes on MLIR text\n", registry));
+}
