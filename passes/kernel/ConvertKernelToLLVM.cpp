@@ -337,6 +337,25 @@ LogicalResult removeCasts(ModuleOp module) {
   return success();
 }
 
+/// Gives the arguments of inner blocks (loop counters, buffers) their LLVM types. The patterns of cf convert branches to
+/// blocks that have them already; only a pattern for functions would convert blocks as well.
+void convertBlockArguments(ModuleOp module, const LLVMTypeConverter &converter) {
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>())
+    for (Block &block : func.getBody()) {
+      if (block.isEntryBlock())
+        continue;
+      OpBuilder builder = OpBuilder::atBlockBegin(&block);
+      for (BlockArgument argument : block.getArguments()) {
+        Type type = argument.getType(), converted = converter.convertType(type);
+        if (!converted || converted == type)
+          continue;
+        auto cast = builder.create<UnrealizedConversionCastOp>(argument.getLoc(), type, argument);
+        argument.replaceAllUsesExcept(cast.getResult(0), cast);
+        argument.setType(converted);
+      }
+    }
+}
+
 } // namespace
 
 LogicalResult convertKernelsToLLVM(ModuleOp module) {
@@ -362,6 +381,7 @@ LogicalResult convertKernelsToLLVM(ModuleOp module) {
   }
   if (failed(callLibm(module)))
     return failure();
+  convertBlockArguments(module, converter);
   RewritePatternSet patterns(context);
   patterns.add<LoadPattern, StorePattern, OffsetPattern, CopyPattern, BarrierPattern, FaultPattern>(converter, scopes);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
