@@ -108,7 +108,7 @@ public:
   Call(Operation *op) : attributes(op), inputs(op->getNumOperands()), outputs(op->getNumResults()) {
     for (firn_view &view : outputs) {
       view = {};
-      view.rank = -2; // "not said"
+      view.rank = 0; // wanted: kernels leave out outputs of negative rank
     }
     for (firn_view &view : inputs) {
       view = {};
