@@ -1,0 +1,45 @@
+// Artifact: a planned program and its objects become one file, model.firn (docs/artifact.md).
+#ifndef FIRN_COMPILER_ARTIFACT_ARTIFACT_H
+#define FIRN_COMPILER_ARTIFACT_ARTIFACT_H
+
+#include "compiler/codegen/cpu/Target.h"
+#include "compiler/plan/Program.h"
+
+namespace firn {
+
+/// A tensor of the proof.
+struct ProofTensor {
+  firn_view view;
+  std::vector<char> bytes;
+};
+
+struct ArtifactContents {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> metadata, provenance;
+  std::vector<ProofTensor> proof; // inputs, then outputs; or empty
+  double proofRtol = 0, proofAtol = 0;
+  unsigned maxThreads = 0;
+};
+
+/// Writes the artifact to `path` (whole or not at all). Returns an error text, empty on success.
+std::string writeArtifact(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
+                          llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target);
+
+/// The tables as a relocatable object with the symbol FIRN_MODEL_SYMBOL.
+/// Proof tensors lie from `proofOffset` on in the weights. Returns an error text.
+std::string tablesObject(const Program &program, const ArtifactContents &contents, const TargetDescription &target,
+                         int64_t proofOffset, std::vector<char> &object);
+
+/// Links objects, and members of the target's archive of reference kernels that they need, into a shared object
+/// (Link.cpp). Returns an error text.
+std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
+                             std::vector<char> &image);
+
+/// The embedded archive of reference kernels for a machine; empty where there is none.
+llvm::ArrayRef<char> kernelArchive(uint32_t machine);
+
+/// XXH64 with seed 0, as the executor computes it.
+uint64_t xxh64(llvm::ArrayRef<char> bytes);
+
+} // namespace firn
+#endif

@@ -1,0 +1,36 @@
+// Optimise: the passes on the firn dialect, in order.
+#include "compiler/driver/Stages.h"
+
+#include "compiler/codegen/cpu/Contraction.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+
+namespace firn {
+
+LogicalResult optimise(ModuleOp module, const CompileModelOptions &) {
+  PassManager manager(module.getContext());
+  manager.enableVerifier(false);
+  for (int round = 0; round < 2; ++round) {
+    manager.addPass(createInferShapes());
+    manager.addPass(createFoldShapes());
+    FoldConstantsOptions folding;
+    folding.maxGrowth = int64_t(64) << 20; // compiled weights may grow: a fold saves work at every run
+    manager.addPass(createFoldConstants(folding));
+  }
+  return manager.run(module);
+}
+
+LogicalResult groupKernels(ModuleOp module, const TargetDescription &target, const CompileModelOptions &options) {
+  PassManager manager(module.getContext());
+  GroupKernelsOptions grouping;
+  grouping.single = options.optLevel == 0;
+  manager.addPass(createGroupKernels(grouping));
+  if (failed(manager.run(module)))
+    return failure();
+  module.walk([&](FusedOp fused) { packConstants(fused, target); });
+  return success();
+}
+
+} // namespace firn

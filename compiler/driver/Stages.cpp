@@ -1,0 +1,109 @@
+// Stages: dimensions, optimisation, ranks.
+#include "compiler/driver/Stages.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+
+namespace firn {
+
+std::string optionText(const CompileModelOptions &options) {
+  std::string text = "-O" + std::to_string(options.optLevel) + " --target " + options.target;
+  if (options.threads)
+    text += " --threads " + std::to_string(options.threads);
+  for (const auto &[name, size] : options.dims)
+    text += " --dim " + name + "=" + std::to_string(size);
+  for (const auto &[name, dims] : options.shapes) {
+    text += " --shape " + name + "=";
+    for (auto [i, d] : llvm::enumerate(dims))
+      text += (i ? "x" : "") + std::to_string(d);
+  }
+  if (options.strictMath)
+    text += " --strict-math";
+  return text;
+}
+
+bool fixDimensions(ModuleOp module, const CompileModelOptions &options, Diagnostics &diagnostics) {
+  auto main = *module.getOps<func::FuncOp>().begin();
+  std::map<std::string, int64_t> sizes = options.dims;
+  std::set<std::string> unusedDims, unusedShapes, symbols, names;
+  for (const auto &[name, size] : options.dims)
+    unusedDims.insert(name);
+  for (const auto &[name, dims] : options.shapes)
+    unusedShapes.insert(name);
+  auto nameOf = [&](unsigned i) {
+    auto name = main.getArgAttrOfType<StringAttr>(i, "firn.name");
+    return name ? name.getValue().str() : "";
+  };
+  // A symbol that --shape fixes in one input is fixed in all.
+  for (BlockArgument argument : main.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    auto shape = options.shapes.find(nameOf(argument.getArgNumber()));
+    names.insert(nameOf(argument.getArgNumber()));
+    if (shape == options.shapes.end())
+      continue;
+    unusedShapes.erase(shape->first);
+    if (!type || type.getRank() != int64_t(shape->second.size())) {
+      diagnostics.error("options.shape", "--shape gives input '" + shape->first + "' " +
+                                             std::to_string(shape->second.size()) + " dimensions, the model " +
+                                             (type ? std::to_string(type.getRank()) : "any number"));
+      continue;
+    }
+    for (auto [axis, size] : llvm::enumerate(shape->second)) {
+      DimExpr dim = dimOf(type, axis);
+      auto symbol = dim.asSymbol();
+      std::string where = "dimension " + std::to_string(axis) + " of input '" + shape->first + "'";
+      if (!symbol && dim != DimExpr(size))
+        diagnostics.error("options.shape",
+                          "--shape gives " + where + " " + std::to_string(size) + ", the model " + dim.str());
+      else if (symbol) {
+        auto [at, isNew] = sizes.try_emplace(*symbol, size);
+        if (!isNew && at->second != size)
+          diagnostics.error("options.shape", "two sizes for " + *symbol + ": " + std::to_string(at->second) +
+                                                 " and, for " + where + ", " + std::to_string(size));
+      }
+    }
+  }
+  for (BlockArgument argument : main.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type)
+      continue;
+    SmallVector<DimExpr> dims = dimsOf(type);
+    for (DimExpr &dim : dims)
+      if (auto symbol = dim.asSymbol()) {
+        symbols.insert(*symbol);
+        if (auto at = sizes.find(*symbol); at != sizes.end()) {
+          unusedDims.erase(*symbol);
+          dim = DimExpr(at->second);
+        }
+      }
+    argument.setType(tensorType(type.getElementType(), dims));
+  }
+  auto list = [](const std::set<std::string> &set) {
+    return set.empty() ? std::string("none") : llvm::join(set, ", ");
+  };
+  for (const std::string &name : unusedDims)
+    diagnostics.error("options.dim", "--dim names '" + name + "', which is no dimension of an input",
+                      "known: " + list(symbols));
+  for (const std::string &name : unusedShapes)
+    diagnostics.error("options.shape", "--shape names '" + name + "', which is no input", "known: " + list(names));
+  main.setType(
+      FunctionType::get(module.getContext(), main.getBody().front().getArgumentTypes(), main.getResultTypes()));
+  return !diagnostics.hasErrors();
+}
+
+bool requireKnownRanks(ModuleOp module, Diagnostics &diagnostics) {
+  module.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (isa<UnrankedTensorType>(result.getType())) {
+        diagnostics.report(diagnosticAt(op->getLoc(), "import.rank", "the rank of its result depends on data"));
+        return;
+      }
+  });
+  return !diagnostics.hasErrors();
+}
+
+} // namespace firn

@@ -1,0 +1,62 @@
+// The stages of a compilation between import and artifact, each a function on the module.
+#ifndef FIRN_COMPILER_DRIVER_STAGES_H
+#define FIRN_COMPILER_DRIVER_STAGES_H
+
+#include "compiler/Diagnostics.h"
+#include "compiler/artifact/Artifact.h"
+#include "compiler/driver/Options.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/PassReport.h"
+
+namespace firn {
+
+#define FIRN_VERSION "0.1.0"
+
+/// The options that change the result, in one line, for the provenance.
+std::string optionText(const CompileModelOptions &options);
+
+/// Applies --dim and --shape to the inputs' types; reports names and sizes that do not fit.
+bool fixDimensions(mlir::ModuleOp module, const CompileModelOptions &options, Diagnostics &diagnostics);
+
+/// Inference, folding, simplification, fusion and layout, as far as options.optLevel says.
+mlir::LogicalResult optimise(mlir::ModuleOp module, const CompileModelOptions &options);
+
+/// Reports values whose rank only running would tell.
+bool requireKnownRanks(mlir::ModuleOp module, Diagnostics &diagnostics);
+
+/// Regions of operations that become one kernel each; weights packed for their emitters.
+mlir::LogicalResult groupKernels(mlir::ModuleOp module, const TargetDescription &target,
+                                 const CompileModelOptions &options);
+
+struct GeneratedKernels {
+  llvm::DenseMap<mlir::Operation *, KernelBinding> bindings;
+  std::vector<std::vector<char>> objects;
+  std::vector<std::pair<std::string, std::string>> refusals; // node, why it runs on a reference kernel
+  std::string text;                                          // --emit=kernel|llvm|asm
+  std::string error;
+};
+/// Code for all fused operations; those that no emitter takes are dissolved into their operations again.
+GeneratedKernels generateKernels(mlir::ModuleOp module, const TargetDescription &target,
+                                 const CompileModelOptions &options);
+
+/// Floating-point operations of a step (a multiply-add is two).
+DimExpr flopsOf(mlir::Operation *op);
+
+/// Inputs and outputs of the model as the reference evaluator computes it; false with a reason.
+bool makeProof(const CompileModelOptions &options, mlir::MLIRContext &context, ArtifactContents &contents,
+               std::string &whyNot);
+
+/// --report: a table on stdout and, with a file, JSON. Returns an exit status.
+int report(mlir::ModuleOp module, const Program &program, const GeneratedKernels &generated,
+           const std::vector<PassRemark> &remarks, const CompileModelOptions &options);
+
+/// --check: what is dynamic, what would be slow, which memory is needed.
+std::string checkText(mlir::ModuleOp module, const Diagnostics &diagnostics, bool wantJson);
+
+/// --emit=obj: one relocatable object and a header beside it. Returns an exit status.
+int writeObject(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
+                llvm::ArrayRef<std::vector<char>> objects, const std::vector<char> &tables,
+                const TargetDescription &target);
+
+} // namespace firn
+#endif

@@ -1,0 +1,648 @@
+// Planner: operations in order become steps; values become buffers with lifetimes; sizes become integer values.
+#include "compiler/plan/Program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include <set>
+
+using namespace mlir;
+
+namespace firn {
+
+namespace {
+
+bool isView(Operation *op) {
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return !reshape.getShape() || !isa_and_nonnull<UnrankedTensorType>(reshape.getType());
+  return isa<FlattenOp, SqueezeOp, UnsqueezeOp, IdentityOp>(op);
+}
+
+/// Integer values of a program, each expression once.
+class Values {
+public:
+  explicit Values(std::vector<firn_value> &list) : values(list) {}
+
+  int32_t constant(int64_t number) { return add("#" + std::to_string(number), FIRN_VALUE_CONSTANT, number, 0); }
+  int32_t inputDim(int64_t input, int64_t axis) {
+    return add("i" + std::to_string(input) + ":" + std::to_string(axis), FIRN_VALUE_INPUT_DIM, input, axis);
+  }
+  void bind(const std::string &symbol, int32_t value) { symbols[symbol] = value; }
+  bool isBound(const std::string &symbol) const { return symbols.count(symbol); }
+  /// A symbol that no input binds is found while running.
+  int32_t symbol(const std::string &name) {
+    auto [at, isNew] = symbols.try_emplace(name, int32_t(values.size()));
+    if (isNew)
+      values.push_back({FIRN_VALUE_SYMBOL, 1, 0, 0});
+    return at->second;
+  }
+  int32_t get(const DimExpr &expr) {
+    std::optional<int32_t> sum;
+    for (const DimExpr::Term &term : expr.terms()) {
+      std::optional<int32_t> product;
+      if (term.coefficient != 1 || term.atoms.empty())
+        product = constant(term.coefficient);
+      for (const DimExpr::AtomRef &atom : term.atoms) {
+        int32_t factor = get(*atom);
+        product = product ? binary(FIRN_VALUE_MUL, *product, factor) : factor;
+      }
+      sum = sum ? binary(FIRN_VALUE_ADD, *sum, *product) : *product;
+    }
+    return sum ? *sum : constant(0);
+  }
+  std::vector<int32_t> list(ArrayRef<DimExpr> dims) {
+    std::vector<int32_t> ids;
+    for (const DimExpr &dim : dims)
+      ids.push_back(get(dim));
+    return ids;
+  }
+  bool isLate(int32_t value) const { return values[value].late; }
+
+private:
+  int32_t get(const DimExpr::Atom &atom) {
+    if (atom.function == DimExpr::Function::Symbol)
+      return symbol(atom.name);
+    int32_t a = get(atom.args[0]), b = get(atom.args[1]);
+    switch (atom.function) {
+    case DimExpr::Function::FloorDiv:
+      return binary(FIRN_VALUE_FLOOR_DIV, a, b);
+    case DimExpr::Function::CeilDiv:
+      return binary(FIRN_VALUE_CEIL_DIV, a, b);
+    case DimExpr::Function::Mod:
+      return binary(FIRN_VALUE_MOD, a, b);
+    case DimExpr::Function::Min:
+      return binary(FIRN_VALUE_MIN, a, b);
+    default:
+      return binary(FIRN_VALUE_MAX, a, b);
+    }
+  }
+  int32_t binary(int32_t op, int32_t a, int32_t b) {
+    return add(std::to_string(op) + "," + std::to_string(a) + "," + std::to_string(b), op, a, b,
+               values[a].late || values[b].late);
+  }
+  int32_t add(const std::string &key, int32_t op, int64_t a, int64_t b, bool isLate = false) {
+    auto [at, isNew] = known.try_emplace(key, int32_t(values.size()));
+    if (isNew)
+      values.push_back({op, isLate, a, b});
+    return at->second;
+  }
+
+  std::vector<firn_value> &values;
+  std::map<std::string, int32_t> known, symbols;
+};
+
+class Planner {
+public:
+  Planner(const llvm::DenseMap<Operation *, KernelBinding> &bindings,
+          llvm::function_ref<std::vector<std::string>(FusedOp)> symbols,
+          llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> pairs,
+          llvm::function_ref<DimExpr(Operation *)> flops)
+      : kernels(bindings), symbolsOf(symbols), inPlace(pairs), flopsOf(flops), values(program.values) {}
+
+  Program run(func::FuncOp func) {
+    Block &body = func.getBody().front();
+    inputs(func);
+    block(body);
+    outputs(func);
+    lifetimes();
+    return std::move(program);
+  }
+
+private:
+  // --- buffers -------------------------------------------------------------------------------------------------------
+
+  int32_t newBuffer(Type type, int32_t kind = FIRN_BUFFER_ARENA, int64_t offset = -1) {
+    auto tensor = cast<RankedTensorType>(type);
+    ProgramBuffer buffer;
+    buffer.dtype = dtypeOf(tensor.getElementType());
+    buffer.dims = values.list(dimsOf(tensor));
+    buffer.kind = kind;
+    buffer.offset = offset;
+    if (kind == FIRN_BUFFER_ARENA)
+      for (int32_t dim : buffer.dims)
+        if (values.isLate(dim))
+          buffer.kind = FIRN_BUFFER_LATE;
+    program.buffers.push_back(std::move(buffer));
+    return program.buffers.size() - 1;
+  }
+  int32_t weight(ElementsAttr value) {
+    auto [at, isNew] = weightBuffers.try_emplace(value, -1);
+    if (!isNew)
+      return at->second;
+    auto type = cast<RankedTensorType>(value.getType());
+    // Tensors of equal bytes and different shapes share the bytes.
+    int64_t bytes = firn_dtype_bytes(dtypeOf(type.getElementType()), type.getNumElements());
+    auto raw = constantBytes(value);
+    auto key = std::make_pair(
+        static_cast<const void *>(raw && !raw->isSplat ? raw->bytes.data() : value.getAsOpaquePointer()), bytes);
+    auto [place, isNewPlace] = weightOffsets.try_emplace(key, program.weightBytes);
+    if (isNewPlace) {
+      program.weights.push_back({value, program.weightBytes});
+      program.weightBytes += (bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT;
+    }
+    return at->second = newBuffer(type, FIRN_BUFFER_WEIGHT, place->second);
+  }
+  /// The buffer of a value; -1 for an absent operand.
+  int32_t bufferOf(Value value) {
+    if (isAbsent(value))
+      return -1;
+    auto at = buffers.find(value);
+    if (at != buffers.end())
+      return at->second;
+    if (ElementsAttr constant = constantOf(value))
+      return buffers[value] = weight(constant);
+    return buffers[value] = newBuffer(value.getType());
+  }
+  int32_t root(int32_t buffer) const {
+    while (program.buffers[buffer].kind == FIRN_BUFFER_ALIAS)
+      buffer = program.buffers[buffer].offset;
+    return buffer;
+  }
+
+  // --- steps ---------------------------------------------------------------------------------------------------------
+
+  ProgramStep &step(int32_t kind, StringRef name) {
+    program.steps.emplace_back();
+    program.steps.back().kind = kind;
+    program.steps.back().name = name.str();
+    program.steps.back().begin = program.steps.size();
+    return program.steps.back();
+  }
+  void copy(int32_t from, int32_t to, StringRef name) {
+    ProgramStep &s = step(FIRN_STEP_COPY, name);
+    s.buffers = {from, to};
+    s.inputCount = 1;
+    s.kindName = "copy";
+  }
+  void bindDims(ArrayRef<std::pair<int32_t, int32_t>> pairs, StringRef name) {
+    if (pairs.empty())
+      return;
+    ProgramStep &s = step(FIRN_STEP_BIND, name);
+    s.kindName = "bind";
+    for (auto [symbol, value] : pairs) {
+      s.dims.push_back(symbol);
+      s.dims.push_back(value);
+    }
+  }
+  /// Pairs (symbol of `to`, value of `from`) for dimensions of `to` that are symbols found while running.
+  void bindingsFor(Type to, Type from, std::vector<std::pair<int32_t, int32_t>> &pairs) {
+    auto target = cast<RankedTensorType>(to), source = cast<RankedTensorType>(from);
+    for (int64_t axis = 0; axis < target.getRank(); ++axis) {
+      auto symbol = dimOf(target, axis).asSymbol();
+      if (!symbol || dimOf(source, axis) == dimOf(target, axis))
+        continue;
+      int32_t value = values.symbol(*symbol);
+      if (values.isLate(value))
+        pairs.push_back({value, values.get(dimOf(source, axis))});
+    }
+  }
+
+  void block(Block &body) {
+    for (Operation &op : body)
+      operation(&op);
+  }
+
+  void operation(Operation *op) {
+    if (isa<ConstantOp, AbsentOp, YieldOp, func::ReturnOp>(op))
+      return;
+    std::string name = nodeName(op->getLoc());
+    if (isView(op)) {
+      int32_t source = bufferOf(op->getOperand(0));
+      // An expression of the view may be unknown where the source's is not: it is the source's element count then.
+      buffers[op->getResult(0)] = newBuffer(op->getResult(0).getType(), FIRN_BUFFER_ALIAS, source);
+      return;
+    }
+    if (auto dims = dyn_cast<DimValuesOp>(op)) {
+      SmallVector<DimExpr> elements = *integerElements(dims.getResult());
+      std::vector<int32_t> list = values.list(elements);
+      int32_t buffer = bufferOf(dims.getResult());
+      ProgramStep &s = step(FIRN_STEP_VALUES, name);
+      s.dims = list;
+      s.buffers = {buffer};
+      s.kindName = "shape";
+      return;
+    }
+    if (auto fail = dyn_cast<FailOp>(op)) {
+      step(FIRN_STEP_FAIL, fail.getMessage()).kindName = "fail";
+      for (Value output : fail.getOutputs())
+        bufferOf(output);
+      return;
+    }
+    if (auto branch = dyn_cast<IfOp>(op))
+      return conditional(branch, name);
+    if (auto loop = dyn_cast<LoopOp>(op))
+      return iteration(loop, name);
+    std::vector<int32_t> all;
+    for (Value operand : op->getOperands())
+      all.push_back(bufferOf(operand));
+    int32_t inputCount = all.size();
+    if (auto fused = dyn_cast<FusedOp>(op))
+      takePlaces(fused);
+    for (Value result : op->getResults())
+      all.push_back(bufferOf(result));
+    int32_t flops = values.get(flopsOf(op)), bytes = byteCount(op);
+    std::vector<int32_t> dims;
+    if (auto fused = dyn_cast<FusedOp>(op))
+      for (const std::string &symbol : symbolsOf(fused))
+        dims.push_back(values.symbol(symbol));
+    auto binding = kernels.find(op);
+    bool isKernel = binding != kernels.end();
+    ProgramStep &s = step(isKernel ? FIRN_STEP_KERNEL : FIRN_STEP_REFERENCE, name);
+    s.buffers = std::move(all);
+    s.inputCount = inputCount;
+    s.flops = flops;
+    s.bytes = bytes;
+    s.dims = std::move(dims);
+    if (isKernel) {
+      s.kernel = binding->second.symbol;
+      s.isParallel = binding->second.isParallel;
+      s.scratchBytes = binding->second.scratchBytes;
+      s.kindName = cast<FusedOp>(op).getKind().str();
+    } else {
+      s.op = op;
+      s.kindName = "reference";
+    }
+  }
+
+  /// Bytes of operands and results, each once.
+  int32_t byteCount(Operation *op) {
+    DimExpr total(0);
+    llvm::DenseSet<Value> seen;
+    auto add = [&](Value value) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (!type || !seen.insert(value).second)
+        return;
+      DimExpr count(1);
+      for (const DimExpr &dim : dimsOf(type))
+        count = count * dim;
+      total = total + count * DimExpr(std::max<int64_t>(1, firn_dtype_bits(dtypeOf(type.getElementType())) / 8));
+    };
+    llvm::for_each(op->getOperands(), add);
+    llvm::for_each(op->getResults(), add);
+    return values.get(total);
+  }
+
+  /// Whether nothing behind `op` in its block reads the bytes of `buffer` (through any value).
+  bool diesAt(int32_t buffer, Operation *op) {
+    for (auto &[value, id] : buffers) {
+      if (root(id) != buffer)
+        continue;
+      for (Operation *user : value.getUsers()) {
+        Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+        if (!ancestor || op->isBeforeInBlock(ancestor))
+          return false;
+      }
+      // A value of an outer block may be read in the next iteration or after the branch.
+      Block *home = isa<BlockArgument>(value) ? nullptr : value.getDefiningOp()->getBlock();
+      if (home != op->getBlock())
+        return false;
+    }
+    return true;
+  }
+
+  /// Results of a kernel take the buffers of operands that die there.
+  void takePlaces(FusedOp op) {
+    llvm::DenseSet<int32_t> taken;
+    for (auto [operand, result] : inPlace(op)) {
+      Value from = op.getOperand(operand), to = op.getResult(result);
+      if (buffers.count(to))
+        continue;
+      int32_t source = root(bufferOf(from));
+      if (program.buffers[source].kind != FIRN_BUFFER_ARENA || taken.count(source))
+        continue;
+      auto a = cast<RankedTensorType>(from.getType()), b = cast<RankedTensorType>(to.getType());
+      if (dimsOf(a) != dimsOf(b) ||
+          firn_dtype_bits(dtypeOf(a.getElementType())) != firn_dtype_bits(dtypeOf(b.getElementType())))
+        continue;
+      bool readTwice = false; // a second operand may read the same bytes elsewhere
+      for (auto [i, other] : llvm::enumerate(op.getOperands()))
+        if (i != operand && !constantOf(other) && root(bufferOf(other)) == source)
+          readTwice = true;
+      if (readTwice || !diesAt(source, op))
+        continue;
+      taken.insert(source);
+      buffers[to] = newBuffer(to.getType(), FIRN_BUFFER_ALIAS, source);
+    }
+  }
+
+  void conditional(IfOp op, StringRef name) {
+    int32_t condition = bufferOf(op.getCondition());
+    for (Value result : op.getOutputs())
+      bufferOf(result);
+    size_t at = program.steps.size();
+    ProgramStep &s = step(FIRN_STEP_IF, name);
+    s.kindName = "if";
+    s.buffers = {condition};
+    s.inputCount = 1;
+    auto branch = [&](Region &region) {
+      block(region.front());
+      Operation *yield = region.front().getTerminator();
+      std::vector<std::pair<int32_t, int32_t>> pairs;
+      for (auto [result, value] : llvm::zip(op.getOutputs(), yield->getOperands()))
+        if (!isa_and_nonnull<FailOp>(value.getDefiningOp()))
+          bindingsFor(result.getType(), value.getType(), pairs);
+      bindDims(pairs, name);
+      for (auto [result, value] : llvm::zip(op.getOutputs(), yield->getOperands()))
+        if (!isa_and_nonnull<FailOp>(value.getDefiningOp()))
+          copy(bufferOf(value), bufferOf(result), name);
+    };
+    branch(op.getThenBranch());
+    program.steps[at].middle = program.steps.size();
+    branch(op.getElseBranch());
+    program.steps[at].end = program.steps.size();
+    nested.push_back({int32_t(at), int32_t(program.steps.size()), false});
+  }
+
+  void iteration(LoopOp op, StringRef name) {
+    Block &body = op.getBody().front();
+    Operation *yield = body.getTerminator();
+    unsigned carried = op.getCarried().size();
+    int32_t trip = bufferOf(op.getTripCount());
+    int32_t iterationBuffer = bufferOf(body.getArgument(0)), condition = bufferOf(body.getArgument(1));
+    int32_t initialCondition = bufferOf(op.getCondition());
+    if (initialCondition < 0) // it starts true; the body's own is still read after each iteration
+      initialCondition = weight(DenseElementsAttr::get(cast<RankedTensorType>(body.getArgument(1).getType()), true));
+    copy(initialCondition, condition, name);
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    for (unsigned i = 0; i < carried; ++i)
+      bindingsFor(body.getArgument(i + 2).getType(), op.getCarried()[i].getType(), pairs);
+    bindDims(pairs, name);
+    for (unsigned i = 0; i < carried; ++i)
+      copy(bufferOf(op.getCarried()[i]), bufferOf(body.getArgument(i + 2)), name);
+
+    size_t at = program.steps.size();
+    ProgramStep &s = step(FIRN_STEP_LOOP, name);
+    s.kindName = "loop";
+    s.buffers = {trip, condition, iterationBuffer};
+    s.inputCount = 2;
+    block(body);
+    pairs.clear();
+    for (unsigned i = carried; i < op.getNumResults(); ++i) { // inner dimensions of scan outputs
+      auto result = cast<RankedTensorType>(op.getResult(i).getType());
+      auto element = cast<RankedTensorType>(yield->getOperand(i + 1).getType());
+      for (int64_t axis = 0; axis < element.getRank(); ++axis)
+        if (auto symbol = dimOf(result, axis + 1).asSymbol(); symbol && dimOf(element, axis) != dimOf(result, axis + 1))
+          pairs.push_back({values.symbol(*symbol), values.get(dimOf(element, axis))});
+    }
+    bindDims(pairs, name);
+    for (unsigned i = carried; i < op.getNumResults(); ++i) {
+      int32_t from = bufferOf(yield->getOperand(i + 1)), to = bufferOf(op.getResult(i));
+      int32_t count = values.get(dimOf(cast<RankedTensorType>(op.getResult(i).getType()), 0));
+      ProgramStep &append = step(FIRN_STEP_APPEND, name);
+      append.buffers = {from, to};
+      append.inputCount = 1;
+      append.dims = {count};
+      append.kindName = "append";
+    }
+    copy(bufferOf(yield->getOperand(0)), condition, name);
+    // All new carried values are read before any is written: those that are carried values themselves go through
+    // copies.
+    llvm::DenseSet<int32_t> arguments;
+    for (unsigned i = 0; i < carried; ++i)
+      arguments.insert(bufferOf(body.getArgument(i + 2)));
+    std::vector<int32_t> sources;
+    for (unsigned i = 0; i < carried; ++i) {
+      int32_t from = bufferOf(yield->getOperand(i + 1)), own = bufferOf(body.getArgument(i + 2));
+      if (root(from) != own && arguments.count(root(from))) {
+        int32_t spare = newBuffer(yield->getOperand(i + 1).getType());
+        copy(from, spare, name);
+        from = spare;
+      }
+      sources.push_back(from);
+    }
+    pairs.clear();
+    for (unsigned i = 0; i < carried; ++i)
+      bindingsFor(body.getArgument(i + 2).getType(), yield->getOperand(i + 1).getType(), pairs);
+    bindDims(pairs, name);
+    for (unsigned i = 0; i < carried; ++i)
+      if (int32_t own = bufferOf(body.getArgument(i + 2)); root(sources[i]) != own)
+        copy(sources[i], own, name);
+    program.steps[at].end = program.steps.size();
+    nested.push_back({int32_t(at), int32_t(program.steps.size()), true});
+    pairs.clear();
+    for (unsigned i = 0; i < carried; ++i)
+      bindingsFor(op.getResult(i).getType(), body.getArgument(i + 2).getType(), pairs);
+    bindDims(pairs, name);
+    for (unsigned i = 0; i < carried; ++i)
+      buffers[op.getResult(i)] =
+          newBuffer(op.getResult(i).getType(), FIRN_BUFFER_ALIAS, bufferOf(body.getArgument(i + 2)));
+  }
+
+  // --- interface -----------------------------------------------------------------------------------------------------
+
+  void inputs(func::FuncOp func) {
+    // Symbols first, so that later inputs are constrained by earlier ones.
+    for (BlockArgument argument : func.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      auto type = cast<RankedTensorType>(argument.getType());
+      ProgramPort port;
+      if (auto name = func.getArgAttrOfType<StringAttr>(i, "firn.name"))
+        port.name = name.getValue().str();
+      port.dtype = dtypeOf(type.getElementType());
+      for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+        DimExpr dim = dimOf(type, axis);
+        std::string where = "dimension " + std::to_string(axis) + " of input '" + port.name + "'";
+        if (auto symbol = dim.asSymbol()) {
+          int32_t here = values.inputDim(i, axis);
+          port.symbols.push_back(*symbol);
+          if (!values.isBound(*symbol)) {
+            values.bind(*symbol, here);
+            firstUse[*symbol] = where;
+          } else {
+            int32_t difference = values.get(DimExpr(0));
+            program.values.push_back({FIRN_VALUE_SUB, 0, here, values.symbol(*symbol)});
+            difference = program.values.size() - 1;
+            program.constraints.push_back(
+                {difference, 0, 0, where + " must equal " + firstUse[*symbol] + " (" + *symbol + ")"});
+          }
+          port.dims.push_back(here);
+        } else {
+          port.symbols.push_back("");
+          port.dims.push_back(values.get(dim));
+        }
+      }
+      if (auto value = func.getArgAttrOfType<ElementsAttr>(i, "firn.default")) {
+        port.isOptional = true;
+        port.defaultOffset = program.buffers[weight(value)].offset;
+      }
+      port.buffer = newBuffer(type, FIRN_BUFFER_INPUT, i);
+      program.buffers[port.buffer].dims = port.dims;
+      buffers[argument] = port.buffer;
+      program.inputs.push_back(std::move(port));
+    }
+  }
+
+  void outputs(func::FuncOp func) {
+    Operation *end = func.getBody().front().getTerminator();
+    llvm::DenseSet<int32_t> taken;
+    for (auto [i, value] : llvm::enumerate(end->getOperands())) {
+      auto type = cast<RankedTensorType>(value.getType());
+      ProgramPort port;
+      if (auto name = func.getResultAttrOfType<StringAttr>(i, "firn.name"))
+        port.name = name.getValue().str();
+      port.dtype = dtypeOf(type.getElementType());
+      port.dims = values.list(dimsOf(type));
+      for (const DimExpr &dim : dimsOf(type))
+        port.symbols.push_back(dim.isConstant() ? "" : dim.str());
+      int32_t buffer = bufferOf(value), origin = root(buffer);
+      int32_t kind = program.buffers[origin].kind;
+      bool isOwn = (kind == FIRN_BUFFER_ARENA || kind == FIRN_BUFFER_LATE) && !isCarried(origin);
+      if (isOwn && taken.insert(origin).second) {
+        program.buffers[origin].kind = FIRN_BUFFER_OUTPUT;
+        program.buffers[origin].offset = i;
+        port.buffer = origin;
+      } else {
+        port.buffer = newBuffer(type, FIRN_BUFFER_OUTPUT, i);
+        copy(buffer, port.buffer, port.name);
+      }
+      program.outputs.push_back(std::move(port));
+    }
+  }
+  /// Whether a buffer is rewritten by a loop (its dims while the loop runs are not the output's) or appended to.
+  bool isCarried(int32_t buffer) const {
+    for (const auto &[value, id] : buffers)
+      if (id == buffer && isa<BlockArgument>(value))
+        return true;
+    for (const ProgramStep &s : program.steps)
+      if (s.kind == FIRN_STEP_APPEND && s.buffers[1] == buffer)
+        return true;
+    return false;
+  }
+
+  void lifetimes() {
+    auto touch = [&](int32_t buffer, int32_t at) {
+      ProgramBuffer &b = program.buffers[root(buffer)];
+      b.firstStep = b.firstStep < 0 ? at : std::min(b.firstStep, at);
+      b.lastStep = std::max(b.lastStep, at);
+    };
+    for (auto [at, s] : llvm::enumerate(program.steps))
+      for (int32_t buffer : s.buffers)
+        if (buffer >= 0)
+          touch(buffer, at);
+    // What lives across the border of a loop lives for all of it; carried values are written before it, so they do.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Nested &n : nested)
+        for (ProgramBuffer &b : program.buffers) {
+          if (b.firstStep < 0)
+            continue;
+          bool before = b.firstStep <= n.begin, after = b.lastStep >= n.end;
+          if (n.isLoop && before && b.lastStep > n.begin && b.lastStep < n.end) {
+            b.lastStep = n.end;
+            changed = true;
+          }
+          // Written inside (a branch's or loop's result), read behind: both branches count.
+          if (!before && after && b.firstStep < n.end && b.firstStep > n.begin) {
+            b.firstStep = n.begin;
+            changed = true;
+          }
+        }
+    }
+  }
+
+  struct Nested {
+    int32_t begin, end;
+    bool isLoop;
+  };
+
+  const llvm::DenseMap<Operation *, KernelBinding> &kernels;
+  llvm::function_ref<std::vector<std::string>(FusedOp)> symbolsOf;
+  llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> inPlace;
+  llvm::function_ref<DimExpr(Operation *)> flopsOf;
+  Program program;
+  Values values;
+  llvm::DenseMap<Value, int32_t> buffers;
+  llvm::DenseMap<Attribute, int32_t> weightBuffers;
+  std::map<std::pair<const void *, int64_t>, int64_t> weightOffsets;
+  std::map<std::string, std::string> firstUse;
+  std::vector<Nested> nested;
+};
+
+} // namespace
+
+Program planProgram(ModuleOp module, const llvm::DenseMap<Operation *, KernelBinding> &kernels,
+                    llvm::function_ref<std::vector<std::string>(FusedOp)> symbolsOf,
+                    llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> inPlace,
+                    llvm::function_ref<DimExpr(Operation *)> flopsOf) {
+  auto main = *module.getOps<func::FuncOp>().begin();
+  return Planner(kernels, symbolsOf, inPlace, flopsOf).run(main);
+}
+
+void placeArena(Program &program) {
+  struct Item {
+    int32_t buffer;
+    int64_t bytes;
+  };
+  std::vector<Item> items;
+  for (auto [i, b] : llvm::enumerate(program.buffers)) {
+    if (b.kind != FIRN_BUFFER_ARENA)
+      continue;
+    int64_t count = 1;
+    for (int32_t dim : b.dims) {
+      if (program.values[dim].op != FIRN_VALUE_CONSTANT)
+        return;
+      count *= program.values[dim].a;
+    }
+    int64_t bytes = firn_dtype_bytes(b.dtype, count);
+    items.push_back({int32_t(i), (bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT});
+  }
+  // Largest first; each takes the tightest gap between those that live at the same time.
+  std::sort(items.begin(), items.end(), [](const Item &a, const Item &b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.buffer < b.buffer;
+  });
+  std::vector<Item> placed;
+  int64_t total = 0;
+  for (const Item &item : items) {
+    ProgramBuffer &mine = program.buffers[item.buffer];
+    std::vector<std::pair<int64_t, int64_t>> busy;
+    for (const Item &other : placed) {
+      const ProgramBuffer &theirs = program.buffers[other.buffer];
+      if (theirs.firstStep <= mine.lastStep && mine.firstStep <= theirs.lastStep)
+        busy.push_back({theirs.offset, theirs.offset + other.bytes});
+    }
+    llvm::sort(busy);
+    int64_t at = 0, best = -1, bestGap = INT64_MAX;
+    for (auto [begin, end] : busy) {
+      if (begin - at >= item.bytes && begin - at < bestGap) {
+        best = at;
+        bestGap = begin - at;
+      }
+      at = std::max(at, end);
+    }
+    mine.offset = best >= 0 ? best : at;
+    total = std::max(total, mine.offset + item.bytes);
+    placed.push_back(item);
+  }
+  program.arenaBytes = total;
+}
+
+std::string Program::str() const {
+  static const char *const kinds[] = {"kernel", "reference", "copy", "values", "bind", "if", "loop", "append", "fail"};
+  static const char *const homes[] = {"input", "output", "weight", "arena", "late", "alias"};
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (auto [i, v] : llvm::enumerate(values))
+    out << "value %" << i << " = " << v.op << " " << v.a << " " << v.b << (v.late ? " late" : "") << "\n";
+  for (auto [i, b] : llvm::enumerate(buffers)) {
+    out << "buffer @" << i << " " << homes[b.kind] << " dtype " << b.dtype << " [";
+    for (int32_t dim : b.dims)
+      out << " %" << dim;
+    out << " ] offset " << b.offset << " steps " << b.firstStep << ".." << b.lastStep << "\n";
+  }
+  for (auto [i, s] : llvm::enumerate(steps)) {
+    out << "step " << i << " " << kinds[s.kind] << " " << s.kernel << " (";
+    for (int32_t b : s.buffers)
+      out << " @" << b;
+    out << " ) dims (";
+    for (int32_t d : s.dims)
+      out << " %" << d;
+    out << " )";
+    if (s.end)
+      out << " nested " << s.begin << ".." << s.middle << ".." << s.end;
+    out << "  ; " << s.name << "\n";
+  }
+  out << "arena " << arenaBytes << " bytes, weights " << weightBytes << " bytes\n";
+  return text;
+}
+
+} // namespace firn

@@ -1,0 +1,37 @@
+// Groupable: what role an operation may have in a kernel, and how regions are made and dissolved.
+#ifndef FIRN_PASSES_GROUP_GROUPABLE_H
+#define FIRN_PASSES_GROUP_GROUPABLE_H
+
+#include "dialects/firn/Firn.h"
+#include "mlir/IR/Builders.h"
+
+namespace firn {
+
+enum class Role {
+  None,        // runs alone, on its reference kernel or in the executor
+  View,        // the same bytes in another shape
+  Elementwise, // each element from the elements at its (broadcast) position
+  Remap,       // each element from one element elsewhere
+  Reduce,      // rows to numbers, or rows by numbers of the row
+  Contraction,
+  Pool,
+  Sequence,
+};
+
+/// None where an element type has no generated code or a result dimension is only found by running the operation.
+Role roleOf(mlir::Operation *op);
+
+/// Constants that are written into the kernel instead of read by it: single numbers and the small integer lists that
+/// say axes, bounds and shapes.
+bool isInlineOperand(mlir::Value value);
+
+/// Makes one firn.fused of `members` (in block order, the last one is the root) before the root. Values that others
+/// read become results.
+FusedOp makeFused(llvm::ArrayRef<mlir::Operation *> members, llvm::StringRef kind);
+
+/// Puts the operations of the region back into the block; operations with layout "nhwc" go back to ONNX's layout
+/// between transposes. Returns the operations.
+llvm::SmallVector<mlir::Operation *> dissolve(FusedOp fused);
+
+} // namespace firn
+#endif
