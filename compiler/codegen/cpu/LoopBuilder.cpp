@@ -158,18 +158,9 @@ void LoopBuilder::oneOf(Value which, int64_t count, llvm::function_ref<void(int6
       body(*known);
     return;
   }
-  SmallVector<int64_t> cases;
+  // LLVM makes a switch of these.
   for (int64_t i = 0; i < count; ++i)
-    cases.push_back(i);
-  auto op = b.create<scf::IndexSwitchOp>(loc, TypeRange(), which, cases, cases.size());
-  OpBuilder::InsertionGuard guard(b);
-  for (int64_t i = 0; i < count; ++i) {
-    b.createBlock(&op.getCaseRegions()[i]);
-    body(i);
-    b.create<scf::YieldOp>(loc);
-  }
-  b.createBlock(&op.getDefaultRegion());
-  b.create<scf::YieldOp>(loc);
+    when(equal(which, index(i)), [&] { body(i); });
 }
 
 Value LoopBuilder::load(Type type, Value buffer, Value offset, Value count) {
@@ -185,7 +176,7 @@ Value LoopBuilder::at(Value buffer, Value bytes) {
   return known && *known == 0 ? buffer : b.create<kernel::OffsetOp>(loc, buffer.getType(), buffer, bytes).getResult();
 }
 
-Value LoopBuilder::splat(VectorType type, Value scalar) { return b.create<vector::BroadcastOp>(loc, type, scalar); }
+Value LoopBuilder::splat(VectorType type, Value scalar) { return b.create<vector::SplatOp>(loc, type, scalar); }
 
 Value LoopBuilder::zero(Type type) { return b.create<arith::ConstantOp>(loc, b.getZeroAttr(type)); }
 

@@ -378,11 +378,10 @@ void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopB
     last.rows = rest;
     return l.when(l.less(l.index(0), tail), [&] { tileRows(whole, last, n0, counts); });
   }
-  l.oneOf(tail, tile.rows, [&](int64_t rest) {
+  l.oneOf(l.sub(tail, l.index(1)), tile.rows - 1, [&](int64_t number) {
     Tile last = shape;
-    last.rows = rest;
-    if (rest > 0)
-      tileRows(whole, last, n0, counts);
+    last.rows = number + 1;
+    tileRows(whole, last, n0, counts);
   });
 }
 
