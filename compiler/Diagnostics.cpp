@@ -86,7 +86,9 @@ std::vector<Diagnostics::Merged> Diagnostics::merged() const {
     auto [place, isNew] = places.emplace(key, groups.size());
     if (isNew)
       groups.push_back({&diagnostic, {}});
-    groups[place->second].nodes.push_back(diagnostic.node);
+    std::vector<std::string> &nodes = groups[place->second].nodes;
+    if (nodes.empty() || nodes.back() != diagnostic.node)
+      nodes.push_back(diagnostic.node);
   }
   return groups;
 }

@@ -185,9 +185,9 @@ void Checker::checkAttributes(model::Node &node, const Schema &schema) {
       diagnostics.report(std::move(warning));
     } else if (attribute.kind == model::Attribute::Kind::Tensor && attribute.tensor.isBroken) {
       node.isBroken = true; // and reported
-    } else if (expected != found && !(expected == 'p' && found == 't')) {
+    } else if (found && expected != found && !(expected == 'p' && found == 't')) {
       report(&node, "import.attribute", "attribute '" + attribute.name + "' has the wrong kind", kindText(expected),
-             found ? kindText(found) : attribute.s);
+             kindText(found));
     }
   }
   for (const std::string &required : schema.requiredAttributes())

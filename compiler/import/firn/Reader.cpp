@@ -417,7 +417,7 @@ std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path
     parser.SetRecursionLimit(recursionLimit);
     google::protobuf::io::ArrayInputStream input(bytes.data(), int(bytes.size()));
     if (!parser.Parse(&input, message.get())) {
-      diagnostics.error("import.file", "the file is no Firn graph: " + errors.message);
+      diagnostics.error("import.file", "the file is not a Firn graph: " + errors.message);
       return std::nullopt;
     }
   } else {
@@ -425,7 +425,7 @@ std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path
     input.SetTotalBytesLimit(INT_MAX);
     input.SetRecursionLimit(recursionLimit);
     if (!message->ParseFromCodedStream(&input) || !input.ConsumedEntireMessage()) {
-      diagnostics.error("import.file", "the file is damaged or cut off: it is no Firn graph");
+      diagnostics.error("import.file", "the file is damaged or truncated: it is not a Firn graph");
       return std::nullopt;
     }
   }

@@ -285,7 +285,7 @@ std::string damage(llvm::StringRef bytes) {
         return "it ends inside " + field;
       if (number > uint64_t(bytes.size() - size_t(input.CurrentPosition())))
         return field + " has " + std::to_string(number) + " bytes, but the file ends after " +
-               std::to_string(bytes.size() - size_t(input.CurrentPosition())) + " more: it is cut off";
+               std::to_string(bytes.size() - size_t(input.CurrentPosition())) + " more: it is truncated";
       input.Skip(int(number));
       break;
     case 5:
@@ -293,7 +293,7 @@ std::string damage(llvm::StringRef bytes) {
         return "it ends inside " + field;
       break;
     default:
-      return "there is no sense in it from byte " + std::to_string(at) + " on";
+      return "it is no protobuf message from byte " + std::to_string(at) + " on";
     }
   }
 }
@@ -317,11 +317,11 @@ std::optional<model::Model> readOnnx(llvm::StringRef bytes, llvm::StringRef path
   // A nested graph takes three levels of messages: attribute, graph, node.
   input.SetRecursionLimit(int(3 * maxDepth + 16));
   if (!message->ParsePartialFromCodedStream(&input) || !input.ConsumedEntireMessage()) {
-    diagnostics.error("import.file", "the file is no ONNX model: " + damage(bytes));
+    diagnostics.error("import.file", "the file is not an ONNX model: " + damage(bytes));
     return std::nullopt;
   }
   if (!message->has_graph()) {
-    diagnostics.error("import.file", "the file is no ONNX model: it has no graph");
+    diagnostics.error("import.file", "the file is not an ONNX model: it has no graph");
     return std::nullopt;
   }
   return Reader(path, message, maxDepth, diagnostics).read();

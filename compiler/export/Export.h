@@ -1,0 +1,27 @@
+// Export: a module of the firn dialect becomes a model file again.
+//
+// Names of nodes and values come back from the locations (compiler/SourceLocation.h), inputs, outputs and everything
+// else that the file said from the attributes (compiler/import/Import.h). Operators are written in their newest form;
+// the opset is that of the source file, raised as far as that form asks.
+#ifndef FIRN_COMPILER_EXPORT_EXPORT_H
+#define FIRN_COMPILER_EXPORT_EXPORT_H
+
+#include "compiler/Diagnostics.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace firn {
+
+struct ExportOptions {
+  /// Constants of at least this many bytes go to the side file "<path>.data"; 0: only those that protobuf's limit of
+  /// 2 GiB forces out (in text files: those above 4 KiB).
+  int64_t sideFileBytes = 0;
+};
+
+/// Writes `module` to `path`: .onnx, .fpb (binary) or .fpbtxt (text) by its extension, anything else as ONNX. False and
+/// a diagnostic where that cannot be. The file appears whole or not at all.
+bool exportModel(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics);
+bool exportOnnx(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics);
+bool exportFirn(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics);
+
+} // namespace firn
+#endif

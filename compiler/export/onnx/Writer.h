@@ -1,0 +1,13 @@
+// Writer of ONNX files: Model to protobuf.
+#ifndef FIRN_COMPILER_EXPORT_ONNX_WRITER_H
+#define FIRN_COMPILER_EXPORT_ONNX_WRITER_H
+
+#include "compiler/Diagnostics.h"
+#include "compiler/import/Model.h"
+
+namespace firn {
+
+bool writeOnnx(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics);
+
+} // namespace firn
+#endif
