@@ -103,7 +103,7 @@ using namespace firn::runtime;
 
 extern "C" {
 
-const char *firn_status_name(firn_status status) {
+const char *firn_status_name(int32_t status) {
   static const char *const names[] = {"FIRN_OK",          "FIRN_BAD_ARGUMENT", "FIRN_UNREADABLE", "FIRN_BAD_MODEL",
                                       "FIRN_BAD_VERSION", "FIRN_BAD_MACHINE",  "FIRN_NO_MEMORY",  "FIRN_BAD_INPUT",
                                       "FIRN_BAD_SHAPE",   "FIRN_SMALL_OUTPUT", "FIRN_FAILED",     "FIRN_BUSY",

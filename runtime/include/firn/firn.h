@@ -56,7 +56,7 @@ typedef struct firn_error {
 
 /* The name of a status ("FIRN_BAD_SHAPE"), or "unknown status".
  * Threads: any.  Memory: a constant. */
-FIRN_API const char *firn_status_name(firn_status status);
+FIRN_API const char *firn_status_name(int32_t status);
 
 /* The version of this library, "0.1.0".
  * Threads: any.  Memory: a constant. */
