@@ -35,9 +35,7 @@ FIRN_RUNTIME_CALL float __extendhfsf2(_Float16 value) {
   return float(decodeSmallFloat(formatF16, bitCast<uint16_t>(value)));
 }
 
-FIRN_RUNTIME_CALL double __extendhfdf2(_Float16 value) {
-  return decodeSmallFloat(formatF16, bitCast<uint16_t>(value));
-}
+FIRN_RUNTIME_CALL double __extendhfdf2(_Float16 value) { return decodeSmallFloat(formatF16, bitCast<uint16_t>(value)); }
 
 FIRN_RUNTIME_CALL __bf16 __truncdfbf2(double value) {
   return bitCast<__bf16>(uint16_t(encodeSmallFloat(formatBf16, value, false)));

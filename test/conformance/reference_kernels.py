@@ -177,7 +177,7 @@ class Kernels:
             count = int(np.prod(view.dims[: view.rank], dtype=np.int64))
             size = (count * BITS[view.dtype] + 7) // 8
             if size:
-                buffer = (ctypes.c_uint8 * (size + 64))(*([0xCD] * min(size + 64, 4096)))
+                buffer = (ctypes.c_uint8 * size)(*([0xCD] * min(size, 4096)))
                 view.data = ctypes.addressof(buffer)
                 buffers[view.data] = buffer
         call.inputs = (View * max(1, len(views)))(*views)
