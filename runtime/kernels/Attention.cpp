@@ -139,7 +139,8 @@ int32_t attentionOperands(firn_call *call, AttentionOperands *o) {
     o->yDims[3] = o->v.size;
   } else {
     o->yDims[1] = o->q.length;
-    o->yDims[2] = o->q.heads * o->v.size;
+    if (__builtin_mul_overflow(o->q.heads, o->v.size, &o->yDims[2]))
+      return fail(call, FIRN_CALL_INVALID, "the last dimension of the result is out of range");
   }
   return FIRN_CALL_OK;
 }

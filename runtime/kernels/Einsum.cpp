@@ -80,6 +80,9 @@ int32_t parseOperand(firn_call *call, Equation &equation, int32_t operand, const
     (hasEllipsis ? after[afterCount++] : before[beforeCount++]) = label;
     ++equation.position;
   }
+  char next = peek(equation);
+  if (next && next != ',' && next != '-')
+    return malformed(call, equation, "expected a letter, '...', ',' or '->'");
   int32_t rest = view.rank - beforeCount - afterCount;
   if (!hasEllipsis && rest != 0) {
     ShapeText shape = describe(view);
