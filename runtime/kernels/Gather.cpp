@@ -43,13 +43,14 @@ int32_t runGather(firn_call *call) {
     return FIRN_CALL_OK;
   int32_t axis = normalizeAxis(intAttribute(call, "axis", 0), x.rank);
   int64_t outer = extent(x, 0, axis), n = x.dims[axis], inner = extent(x, axis + 1, x.rank);
-  int64_t count = elementCount(indices);
-  for (int64_t k = 0; k < count; ++k) {
-    int64_t index;
+  int64_t count = elementCount(indices), index;
+  for (int64_t k = 0; k < count; ++k)
     FIRN_TRY(checkIndex(call, getInt(indices, k), n, &index));
-    for (int64_t o = 0; o < outer && inner > 0; ++o)
-      copyRun(*y, (o * count + k) * inner, x, (o * n + index) * inner, inner);
-  }
+  for (int64_t o = 0; o < outer && inner > 0; ++o)
+    for (int64_t k = 0; k < count; ++k) {
+      index = getInt(indices, k);
+      copyRun(*y, (o * count + k) * inner, x, (o * n + (index < 0 ? index + n : index)) * inner, inner);
+    }
   return FIRN_CALL_OK;
 }
 

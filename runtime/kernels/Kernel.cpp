@@ -446,6 +446,18 @@ void loadDoubles(const firn_view &view, int64_t first, int64_t stride, int64_t c
       to[i] = from[i * stride];
     return;
   }
+  case FIRN_F16: {
+    const uint16_t *from = static_cast<const uint16_t *>(view.data) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = decodeSmallFloat(formatF16, from[i * stride]);
+    return;
+  }
+  case FIRN_BF16: {
+    const uint16_t *from = static_cast<const uint16_t *>(view.data) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = bf16ToFloat(from[i * stride]);
+    return;
+  }
   default:
     for (int64_t i = 0; i < count; ++i)
       to[i] = getDouble(view, first + i * stride);
@@ -487,6 +499,18 @@ void storeDoubles(const firn_view &view, int64_t first, int64_t count, const dou
   case FIRN_F64:
     memcpy(static_cast<double *>(view.data) + first, from, size_t(count) * sizeof(double));
     return;
+  case FIRN_F16: {
+    uint16_t *to = static_cast<uint16_t *>(view.data) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = uint16_t(encodeSmallFloat(formatF16, from[i], false));
+    return;
+  }
+  case FIRN_BF16: {
+    uint16_t *to = static_cast<uint16_t *>(view.data) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = uint16_t(encodeSmallFloat(formatBf16, from[i], false));
+    return;
+  }
   default:
     for (int64_t i = 0; i < count; ++i)
       setDouble(view, first + i, from[i]);

@@ -30,6 +30,20 @@ int32_t inferTopK(firn_call *call) {
   return setChecked(call, 1, FIRN_I64, result.dims, result.rank);
 }
 
+/// The first k of n positions in the order of isBefore, into `best`; equals keep their order. For small k: each
+/// position that is among the best so far is inserted, and few are.
+template <typename IsBefore> void insertBest(int64_t *best, int64_t k, int64_t n, IsBefore isBefore) {
+  int64_t count = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    if (count == k && !isBefore(j, best[k - 1]))
+      continue;
+    int64_t at = count < k ? count++ : k - 1;
+    for (; at > 0 && isBefore(j, best[at - 1]); --at)
+      best[at] = best[at - 1];
+    best[at] = j;
+  }
+}
+
 template <typename T> int32_t topKAs(firn_call *call) {
   const firn_view &x = call->inputs[0];
   const firn_view *values = output(call, 0), *indices = output(call, 1);
@@ -44,9 +58,14 @@ template <typename T> int32_t topKAs(firn_call *call) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
       load(x, o * n * inner + i, inner, n, row);
-      for (int64_t j = 0; j < n; ++j)
-        order[j] = j;
-      mergeSort(order, space, n, [&](int64_t a, int64_t b) { return isBeyond(row[a], row[b], largest); });
+      auto isBefore = [&](int64_t a, int64_t b) { return isBeyond(row[a], row[b], largest); };
+      if (k <= 32) {
+        insertBest(order, k, n, isBefore);
+      } else {
+        for (int64_t j = 0; j < n; ++j)
+          order[j] = j;
+        mergeSort(order, space, n, isBefore);
+      }
       for (int64_t j = 0; j < k; ++j) {
         int64_t to = (o * k + j) * inner + i;
         if (values)
