@@ -115,6 +115,13 @@ static Type sumType(Type elementType) {
   return elementType.isF64() ? elementType : Type(Float32Type::get(elementType.getContext()));
 }
 
+static TileShape tileShape(const MatrixProduct &p, Type type) {
+  TileShape shape{p.m.asConstant(), p.n.asConstant(), type.getIntOrFloatBitWidth() / 8};
+  if (p.am.isConstant())
+    shape.rowStride = p.am.constant() * int64_t(Elements::bytes(p.a.elementType));
+  return shape;
+}
+
 std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, const TargetDescription &target) {
   std::string whyNot;
   auto p = readProduct(op, whyNot);
@@ -132,8 +139,7 @@ std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, con
   w.operand = operand;
   w.n = p->n.constant();
   w.k = p->k.constant();
-  Tile tile = chooseTile(target, p->m.asConstant(), w.n, sumType(p->elementType()).getIntOrFloatBitWidth() / 8);
-  w.nr = tile.columns();
+  w.nr = chooseTile(target, tileShape(*p, sumType(p->elementType()))).columns();
   w.elementType = p->b.elementType;
   for (unsigned i = 0; i + 2 < p->b.rank(); ++i) {
     w.groupAxes.push_back({p->b.dims[i].constant(), p->b.strides[i].constant()});
@@ -167,6 +173,10 @@ private:
   LoopBuilder::Values batchPosition(Value batch);
   void panel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
   void tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts);
+  LoopBuilder::Values sums(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts, Value k0, Value depth,
+                           LoopBuilder::Values accumulators);
+  void rowTiles(Value m0, Value m1, Tile shape, llvm::function_ref<void(Value, Tile)> body);
+  void deepPanel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
   void fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts);
   unsigned axisM() const { return p.batch.size(); }
   unsigned axisN() const { return p.batch.size() + 1; }
@@ -182,7 +192,8 @@ private:
   Type type; // of accumulators
   Tile tile;
   RightLayout layout = RightLayout::Rows;
-  int64_t blockRows = 0; // rows of one unit of work
+  int64_t blockRows = 0;  // rows of one unit of work
+  int64_t blockDepth = 0; // steps along k that one pass takes, 0: all
   bool isColumnOuter = true;
   Value m, n, k, panels, blocks, aBuffer, bBuffer;
   Value aStart, bStart; // of the unit's batch
@@ -242,9 +253,9 @@ void ProductEmitter::chooseBlocks() {
   auto rows = p.m.asConstant(), columns = p.n.asConstant(), depth = p.k.asConstant();
   if (p.packed) {
     layout = RightLayout::Packed;
-    tile = chooseRows(context.target, rows, p.packed->nr, bytes());
+    tile = chooseRows(context.target, tileShape(p, type), p.packed->nr);
   } else {
-    tile = chooseTile(context.target, rows, columns, bytes());
+    tile = chooseTile(context.target, tileShape(p, type));
     if (isUnit(p.bn))
       layout = RightLayout::Rows;
     else if (depth && *depth * tile.columns() * bytes() <= context.target.l2Bytes / 2 && !(rows && *rows < 2))
@@ -271,6 +282,12 @@ void ProductEmitter::chooseBlocks() {
     tilesPerBlock = std::max<int64_t>(1, std::min(tilesPerBlock, tiles / wanted));
   }
   blockRows = tilesPerBlock * tile.rows;
+  // A panel that is too long for the second level passes in pieces over a block of rows, whose sums wait in scratch.
+  int64_t panelBytes = depth.value_or(0) * tile.columns() * bytes();
+  if (layout == RightLayout::Packed && panelBytes > context.target.l2Bytes / 3 && !(rows && *rows <= tile.rows)) {
+    int64_t pieces = (panelBytes + context.target.l2Bytes / 6 - 1) / (context.target.l2Bytes / 6);
+    blockDepth = (*depth + pieces - 1) / pieces;
+  }
 }
 
 LoopBuilder::Values ProductEmitter::batchPosition(Value batch) {
@@ -311,11 +328,13 @@ void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values
   });
 }
 
-void ProductEmitter::tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts) {
+/// Adds the products of steps [k0, k0 + depth) to the accumulators of a tile.
+LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts, Value k0,
+                                         Value depth, LoopBuilder::Values accumulators) {
   LeftSide left{aBuffer, {}, context.value(p.ak), p.a.elementType};
-  Value am = context.value(p.am);
+  Value am = context.value(p.am), start = l.add(aStart, l.mul(k0, left.step));
   for (int64_t r = 0; r < shape.rows; ++r)
-    left.rows.push_back(l.add(aStart, l.mul(l.add(row, r), am)));
+    left.rows.push_back(l.add(start, l.mul(l.add(row, r), am)));
   RightSide right{bBuffer, bStart, {}, p.b.elementType};
   switch (layout) {
   case RightLayout::Packed:
@@ -338,15 +357,78 @@ void ProductEmitter::tileRows(Value row, Tile shape, Value n0, const LoopBuilder
     right.laneStep = context.value(p.bn);
     break;
   }
+  right.start = l.add(right.start, l.mul(k0, right.step));
   right.zeroPoints = zeroPoints;
-  LoopBuilder::Values sums = multiplyTile(context, shape, type, left, right, k, zeroTile(context, shape, type));
+  return multiplyTile(context, shape, type, left, right, depth, std::move(accumulators));
+}
+
+void ProductEmitter::tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts) {
+  LoopBuilder::Values results = sums(row, shape, n0, counts, l.index(0), k, zeroTile(context, shape, type));
   auto positionOf = [&](Value r) {
     LoopBuilder::Values position = batchIndex;
     position.push_back(l.add(row, r));
     position.push_back(n0);
     return position;
   };
-  finishTile(context, epilogue, shape, sums, positionOf, axisN(), {axisM()}, counts, scratchTile);
+  finishTile(context, epilogue, shape, results, positionOf, axisN(), {axisM()}, counts, scratchTile);
+}
+
+/// All tiles of rows [m0, m1): whole ones, then the rest.
+void ProductEmitter::rowTiles(Value m0, Value m1, Tile shape, llvm::function_ref<void(Value, Tile)> body) {
+  Value whole = l.add(m0, l.mul(l.div(l.sub(m1, m0), tile.rows), tile.rows));
+  auto withRows = [&](int64_t rows) {
+    Tile part = shape;
+    part.rows = rows;
+    return part;
+  };
+  l.loop(m0, whole, tile.rows, [&](Value row) { body(row, withRows(tile.rows)); });
+  Value tail = l.sub(m1, whole);
+  if (auto known = p.m.asConstant()) {
+    // Blocks are whole tiles, so only the last one has a tail.
+    if (int64_t rest = *known % tile.rows)
+      l.when(l.less(l.index(0), tail), [&] { body(whole, withRows(rest)); });
+    return;
+  }
+  l.oneOf(l.sub(tail, l.index(1)), tile.rows - 1, [&](int64_t number) { body(whole, withRows(number + 1)); });
+}
+
+void ProductEmitter::deepPanel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts) {
+  VectorType vector = VectorType::get({shape.lanes}, type);
+  auto at = [&](Value row, int64_t r, int64_t j) {
+    return l.add(l.mul(l.add(l.sub(row, m0), r), tile.columns()), j * shape.lanes);
+  };
+  l.loopAlways(l.index(0), l.index((p.k.constant() + blockDepth - 1) / blockDepth), 1, [&](Value piece) {
+    Value k0 = l.mul(piece, blockDepth), depth = l.min(l.sub(k, k0), l.index(blockDepth));
+    Value isFirst = l.equal(piece, l.index(0));
+    rowTiles(m0, m1, shape, [&](Value row, Tile part) {
+      // The first piece starts from zero, whatever scratch holds (a NaN there times 0 would stay).
+      LoopBuilder::Values accumulators;
+      for (int64_t r = 0; r < part.rows; ++r)
+        for (int64_t j = 0; j < part.vectors; ++j)
+          accumulators.push_back(l.select(isFirst, l.zero(vector), l.load(vector, scratchTile, at(row, r, j))));
+      accumulators = sums(row, part, n0, counts, k0, depth, accumulators);
+      for (int64_t r = 0; r < part.rows; ++r)
+        for (int64_t j = 0; j < part.vectors; ++j)
+          l.store(accumulators[r * part.vectors + j], scratchTile, at(row, r, j));
+    });
+  });
+  LoopBuilder::Values position = batchIndex;
+  position.append({m0, n0});
+  epilogue.forget();
+  for (int64_t j = 0; j < shape.vectors; ++j) {
+    LoopBuilder::Values column = position;
+    column.back() = l.add(n0, j * shape.lanes);
+    epilogue.preload(context, column, axisN(), shape.lanes, counts.empty() ? Value() : counts[j], {axisM()}, j);
+  }
+  l.loop(m0, m1, 1, [&](Value row) {
+    for (int64_t j = 0; j < shape.vectors; ++j) {
+      LoopBuilder::Values column = batchIndex;
+      column.append({row, l.add(n0, j * shape.lanes)});
+      epilogue.store(context, l.load(vector, scratchTile, at(row, 0, j)), column, axisN(), shape.lanes,
+                     counts.empty() ? Value() : counts[j], j);
+    }
+  });
+  epilogue.forget();
 }
 
 void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts) {
@@ -363,26 +445,9 @@ void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopB
     }
   if (layout == RightLayout::Scratch)
     fillScratch(n0, shape, counts);
-  Value rows = l.sub(m1, m0);
-  Value whole = l.add(m0, l.mul(l.div(rows, tile.rows), tile.rows));
-  Tile full = shape;
-  full.rows = tile.rows;
-  l.loop(m0, whole, full.rows, [&](Value row) { tileRows(row, full, n0, counts); });
-  Value tail = l.sub(m1, whole);
-  if (auto known = p.m.asConstant()) {
-    // Blocks are whole tiles, so only the last one has a tail.
-    int64_t rest = *known % tile.rows;
-    if (rest == 0)
-      return;
-    Tile last = shape;
-    last.rows = rest;
-    return l.when(l.less(l.index(0), tail), [&] { tileRows(whole, last, n0, counts); });
-  }
-  l.oneOf(l.sub(tail, l.index(1)), tile.rows - 1, [&](int64_t number) {
-    Tile last = shape;
-    last.rows = number + 1;
-    tileRows(whole, last, n0, counts);
-  });
+  if (blockDepth)
+    return deepPanel(m0, m1, n0, shape, counts);
+  rowTiles(m0, m1, shape, [&](Value row, Tile part) { tileRows(row, part, n0, counts); });
 }
 
 void ProductEmitter::unit(Value number) {
@@ -510,7 +575,7 @@ LogicalResult ProductEmitter::emit(std::string &whyNot) {
     scratch = (p.k.constant() * tile.columns() * bytes() + 63) / 64 * 64;
   scratchTile = l.at(context.func.scratch(), l.index(scratch));
   if (!dot)
-    scratch += tileScratchBytes(epilogue, tile, bytes());
+    scratch += blockDepth ? blockRows * tile.columns() * bytes() : tileScratchBytes(epilogue, tile, bytes());
   context.func.setScratchBytes(scratch);
 
   // Below 64K multiply-adds workers cost more than they bring (performance.md, section 5).

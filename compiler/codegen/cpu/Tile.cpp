@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -12,7 +13,7 @@ namespace firn {
 static bool fitsRegisters(const TargetDescription &target, int64_t rows, int64_t vectors) {
   int64_t accumulators = rows * vectors;
   if (target.vectorRegisters >= 32)
-    return vectors == 1 ? rows <= 16 : accumulators + vectors + (vectors == 2 ? 1 : 2) <= 31 && accumulators <= 28;
+    return vectors == 1 ? rows <= 16 : accumulators <= 24;
   // Without a broadcast inside of the FMA one more register holds A.
   return accumulators + vectors + 1 <= 16;
 }
@@ -26,54 +27,63 @@ double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors) 
   return std::max({arithmetic, loads, latency});
 }
 
-static double shapeCost(const TargetDescription &target, std::optional<int64_t> m, std::optional<int64_t> n,
-                        int64_t rows, int64_t vectors, int64_t lanes) {
-  int64_t columns = vectors * lanes;
-  int64_t totalColumns = n.value_or(8 * columns), totalRows = m.value_or(12 * rows);
+/// Rows whose distance is a multiple of 4096 bytes share one set of the first-level cache: few of them fit.
+static double conflictFactor(const TileShape &shape, int64_t rows) {
+  if (!shape.rowStride || *shape.rowStride <= 0)
+    return 1;
+  int64_t step = std::gcd(*shape.rowStride, int64_t(4096)), sets = 4096 / std::max<int64_t>(step, 64);
+  return (rows + sets - 1) / sets > 5 ? 1.4 : 1;
+}
+
+static double shapeCost(const TargetDescription &target, const TileShape &shape, Tile tile) {
+  int64_t columns = tile.columns();
+  int64_t totalColumns = shape.n.value_or(8 * columns), totalRows = shape.m.value_or(12 * tile.rows);
   auto panel = [&](int64_t width) {
-    double cost = double(totalRows / rows) * tileCost(target, rows, width);
-    if (int64_t tail = totalRows % rows)
+    double cost = double(totalRows / tile.rows) * tileCost(target, tile.rows, width);
+    if (int64_t tail = totalRows % tile.rows)
       cost += tileCost(target, tail, width);
     return cost;
   };
-  double cost = double(totalColumns / columns) * panel(vectors);
+  double cost = double(totalColumns / columns) * panel(tile.vectors);
   if (int64_t tail = totalColumns % columns)
-    cost += panel((tail + lanes - 1) / lanes);
-  return cost / (double(totalRows) * double(totalColumns)) + 1e-6 / double(rows * vectors);
+    cost += panel((tail + tile.lanes - 1) / tile.lanes);
+  cost = cost / (double(totalRows) * double(totalColumns)) + 1e-6 / double(tile.rows * tile.vectors);
+  // Tails of a dynamic m run on smaller copies of the tile: fewer rows, fewer copies.
+  if (!shape.m && tile.rows > 8)
+    cost *= 1.1;
+  return cost * conflictFactor(shape, tile.rows);
 }
 
-Tile chooseTile(const TargetDescription &target, std::optional<int64_t> m, std::optional<int64_t> n, unsigned bytes) {
-  int64_t lanes = target.lanes(bytes);
+static bool isPossible(const TargetDescription &target, const TileShape &shape, int64_t rows, int64_t vectors) {
+  return fitsRegisters(target, rows, vectors) && (!shape.m || rows <= std::max<int64_t>(*shape.m, 1));
+}
+
+Tile chooseTile(const TargetDescription &target, const TileShape &shape) {
+  int64_t lanes = target.lanes(shape.bytes);
+  int64_t widest = shape.n ? std::clamp<int64_t>((*shape.n + lanes - 1) / lanes, 1, 4) : 4;
   Tile best{1, 1, lanes};
   double bestCost = 1e30;
-  int64_t widest = n ? (*n + lanes - 1) / lanes : 4;
-  for (int64_t vectors = 1; vectors <= std::min<int64_t>(4, std::max<int64_t>(widest, 1)); ++vectors)
-    for (int64_t rows = 1; rows <= 16; ++rows) {
-      if (!fitsRegisters(target, rows, vectors) || (m && rows > std::max<int64_t>(*m, 1)))
-        continue;
-      double cost = shapeCost(target, m, n, rows, vectors, lanes);
-      // Tails of a dynamic m run on smaller copies of the tile: fewer rows, fewer copies.
-      if (!m)
-        cost *= rows > 8 ? 1.1 : 1;
-      if (cost < bestCost) {
-        bestCost = cost;
-        best = {rows, vectors, lanes};
-      }
+  for (int64_t vectors = 1; vectors <= widest; ++vectors) {
+    Tile tile = chooseRows(target, shape, vectors * lanes);
+    if (double cost = shapeCost(target, shape, tile); cost < bestCost) {
+      bestCost = cost;
+      best = tile;
     }
+  }
   return best;
 }
 
-Tile chooseRows(const TargetDescription &target, std::optional<int64_t> m, int64_t columns, unsigned bytes) {
-  int64_t lanes = target.lanes(bytes);
-  Tile best{1, std::max<int64_t>(1, columns / lanes), lanes};
+Tile chooseRows(const TargetDescription &target, const TileShape &shape, int64_t columns) {
+  int64_t lanes = target.lanes(shape.bytes), vectors = std::max<int64_t>(1, columns / lanes);
+  Tile best{1, vectors, lanes};
   double bestCost = 1e30;
   for (int64_t rows = 1; rows <= 16; ++rows) {
-    if (rows > 1 && (!fitsRegisters(target, rows, best.vectors) || (m && rows > *m)))
+    Tile tile{rows, vectors, lanes};
+    if (rows > 1 && !isPossible(target, shape, rows, vectors))
       continue;
-    double cost = shapeCost(target, m, columns, rows, best.vectors, lanes) * (!m && rows > 8 ? 1.1 : 1);
-    if (cost < bestCost) {
+    if (double cost = shapeCost(target, shape, tile); cost < bestCost) {
       bestCost = cost;
-      best.rows = rows;
+      best = tile;
     }
   }
   return best;

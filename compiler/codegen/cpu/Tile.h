@@ -18,10 +18,16 @@ struct Tile {
 /// Cycles of one step along k of a tile, in units of one vector FMA at the target's full rate.
 double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors);
 
-/// The fastest tile for a product of m x n (elements of `bytes` bytes in registers). m: nothing where it is dynamic.
-Tile chooseTile(const TargetDescription &target, std::optional<int64_t> m, std::optional<int64_t> n, unsigned bytes);
-/// The same where panels have `columns` columns already. `rowUnit`: rows come in runs of that many (an image's width).
-Tile chooseRows(const TargetDescription &target, std::optional<int64_t> m, int64_t columns, unsigned bytes);
+/// What a tile is chosen for. Sizes that are not known while compiling are absent.
+struct TileShape {
+  std::optional<int64_t> m, n;
+  unsigned bytes = 4;                    // of an element in registers
+  std::optional<int64_t> rowStride = {}; // bytes between rows of the left side
+};
+
+/// The fastest tile for a product; the same where panels have `columns` columns already.
+Tile chooseTile(const TargetDescription &target, const TileShape &shape);
+Tile chooseRows(const TargetDescription &target, const TileShape &shape, int64_t columns);
 
 /// Element (r, k) of a tile's left side is at rows[r] + k * step.
 struct LeftSide {

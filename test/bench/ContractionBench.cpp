@@ -1,0 +1,148 @@
+// Speed of generated contractions against the machine's multiply-add peak:
+//   ContractionBench [--texts] [name...]
+#include "test/compiler/codegen/ContractionHarness.h"
+
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace firn::test;
+
+namespace {
+
+/// Of this thread, so that whatever else the machine does counts little.
+double seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) double peak512() {
+  __m512 acc[16], a = _mm512_set1_ps(1.0001f), b = _mm512_set1_ps(0.0001f);
+  for (auto &x : acc)
+    x = b;
+  double best = 0;
+  for (int run = 0; run < 20; ++run) {
+    double start = seconds();
+    for (int i = 0; i < 100000; ++i)
+      for (auto &x : acc) {
+        x = _mm512_fmadd_ps(x, a, b);
+        asm volatile("" : "+v"(x));
+      }
+    best = std::max(best, 100000.0 * 16 * 32 / (seconds() - start));
+  }
+  float sum = 0;
+  for (auto &x : acc)
+    sum += _mm512_reduce_add_ps(x);
+  volatile float sink = sum;
+  (void)sink;
+  return best;
+}
+__attribute__((target("avx2,fma"))) double peak256() {
+  __m256 acc[12], a = _mm256_set1_ps(1.0001f), b = _mm256_set1_ps(0.0001f);
+  for (auto &x : acc)
+    x = b;
+  double best = 0;
+  for (int run = 0; run < 20; ++run) {
+    double start = seconds();
+    for (int i = 0; i < 100000; ++i)
+      for (auto &x : acc) {
+        x = _mm256_fmadd_ps(x, a, b);
+        asm volatile("" : "+x"(x));
+      }
+    best = std::max(best, 100000.0 * 12 * 16 / (seconds() - start));
+  }
+  volatile float sink = acc[0][0] + acc[11][3];
+  (void)sink;
+  return best;
+}
+double peak() {
+  if (__builtin_cpu_supports("avx512f"))
+    return peak512();
+  return __builtin_cpu_supports("avx2") ? peak256() : 0;
+}
+#else
+double peak() { return 0; }
+#endif
+
+struct Bench {
+  std::string name;
+  FusedCase fused;
+};
+
+FusedCase dense(int64_t m, int64_t n, int64_t k, const std::string &activation = "relu") {
+  Shape a{m, k}, b{k, n}, bias{n}, r{m, n};
+  std::string t = typeText(r);
+  FusedCase c;
+  c.inputs = {{a}, {b, "f32", true}, {bias}};
+  c.body = "%p = firn.matmul %0, %1 : (" + typeText(a) + ", " + typeText(b) + ") -> " + t + "\n%s = firn.add %p, %2 : (" +
+           t + ", " + typeText(bias) + ") -> " + t + "\n%t = firn." + activation + " %s : (" + t + ") -> " + t +
+           "\nfirn.yield %t : " + t;
+  c.result = r;
+  return c;
+}
+
+FusedCase conv(int64_t size, int64_t channels, int64_t outputs, int64_t kernel, int64_t stride, int64_t group) {
+  int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  Shape x{1, size, size, channels}, w{outputs, channels / group, kernel, kernel}, bias{outputs}, r{1, out, out, outputs};
+  std::string t = typeText(r), p = std::to_string(pad), s = std::to_string(stride);
+  FusedCase c;
+  c.inputs = {{x}, {w, "f32", true}, {bias}};
+  c.body = "%p = firn.conv %0, %1, %2 {layout = \"nhwc\", group = " + std::to_string(group) + " : i64, pads = array<i64: " +
+           p + ", " + p + ", " + p + ", " + p + ">, strides = array<i64: " + s + ", " + s + ">} : (" + typeText(x) + ", " +
+           typeText(w) + ", " + typeText(bias) + ") -> " + t + "\n%t = firn.relu %p : (" + t + ") -> " + t +
+           "\nfirn.yield %t : " + t;
+  c.result = r;
+  return c;
+}
+
+/// Microseconds of the fastest run.
+double measure(CompiledCase &compiled, int workers) {
+  double best = 1e30, begin = seconds();
+  for (int run = 0; run < 5 || seconds() - begin < 0.5; ++run) {
+    double start = seconds();
+    compiled.run(workers);
+    best = std::min(best, seconds() - start);
+  }
+  return best * 1e6;
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+  std::vector<Bench> benches = {
+      {"gemm 128x768x768", dense(128, 768, 768)},       {"gemm 128x3072x768", dense(128, 3072, 768)},
+      {"gemm 128x768x3072", dense(128, 768, 3072)},     {"gemm gelu 128x3072x768", dense(128, 3072, 768, "gelu")},
+      {"gemm 3136x64x64", dense(3136, 64, 64)},         {"gemm 196x256x1024", dense(196, 256, 1024)},
+      {"gemm 49x512x2048", dense(49, 512, 2048)},       {"gemv 512x512", dense(1, 512, 512)},
+      {"gemv 768x3072", dense(1, 3072, 768)},           {"conv 3x3 56 64", conv(56, 64, 64, 3, 1, 1)},
+      {"conv 3x3 28 128", conv(28, 128, 128, 3, 1, 1)}, {"conv 3x3 7 512", conv(7, 512, 512, 3, 1, 1)},
+      {"conv stem 7x7s2 224", conv(224, 3, 64, 7, 2, 1)}, {"conv 3x3s2 56 128", conv(56, 128, 128, 3, 2, 1)},
+      {"depthwise 56 144", conv(56, 144, 144, 3, 1, 144)}, {"depthwise s2 56 144", conv(56, 144, 144, 3, 2, 144)},
+      {"depthwise 14 384", conv(14, 384, 384, 3, 1, 384)}};
+  double top = peak();
+  std::printf("peak %.1f GFLOP/s\n", top / 1e9);
+  bool wantsTexts = count > 1 && !std::strcmp(arguments[1], "--texts");
+  for (Bench &bench : benches) {
+    bool isWanted = count == 1 + wantsTexts;
+    for (int i = 1 + wantsTexts; i < count; ++i)
+      isWanted |= bench.name.find(arguments[i]) != std::string::npos;
+    if (!isWanted)
+      continue;
+    CompiledCase compiled(bench.fused);
+    if (!compiled.failure().empty()) {
+      std::printf("%-26s %s\n", bench.name.c_str(), compiled.failure().c_str());
+      continue;
+    }
+    if (wantsTexts)
+      std::printf("%s\n", compiled.texts().c_str());
+    double one = measure(compiled, 1);
+    std::printf("%-26s %9.1f us %7.1f GFLOP/s %5.1f %%\n", bench.name.c_str(), one, compiled.flops() / one / 1e3,
+                compiled.flops() / one * 1e6 / top * 100);
+  }
+}
