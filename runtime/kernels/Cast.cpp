@@ -20,8 +20,6 @@ int32_t inferCastTo(firn_call *call, int64_t dtype) {
   if (!stringAttributeIs(call, "round_mode", "up", "up") && !stringAttributeIs(call, "round_mode", "down", "up") &&
       !stringAttributeIs(call, "round_mode", "nearest", "up"))
     return fail(call, FIRN_CALL_INVALID, "attribute 'round_mode' must be up, down or nearest");
-  if (dtype == FIRN_STRING && call->inputs[0].dtype != FIRN_STRING)
-    return fail(call, FIRN_CALL_UNSUPPORTED, "casting %s to string is not supported", dtypeName(call->inputs[0].dtype));
   return setChecked(call, 0, int32_t(dtype), call->inputs[0].dims, call->inputs[0].rank);
 }
 
@@ -85,6 +83,49 @@ int32_t castStrings(firn_call *call, const firn_view &x, const firn_view &y) {
   return FIRN_CALL_OK;
 }
 
+constexpr int64_t textCapacity = 32; // bytes of any number
+
+/// The shortest decimal that reads back as the same element, without an exponent where it needs none.
+int32_t printFloat(const firn_view &x, int64_t i, char *text) {
+  double value = getDouble(x, i);
+  if (isnan(value))
+    return snprintf(text, textCapacity, "NaN");
+  if (isinf(value))
+    return snprintf(text, textCapacity, value < 0 ? "-INF" : "INF");
+  uint64_t storage = 0;
+  firn_view again = x;
+  again.data = &storage;
+  for (int32_t digits = 1;; ++digits) {
+    int32_t length = snprintf(text, textCapacity, "%.*e", digits - 1, value);
+    setDouble(again, 0, strtod(text, nullptr));
+    if (digits < 17 && getDouble(again, 0) != value)
+      continue;
+    int32_t exponent = atoi(strchr(text, 'e') + 1);
+    if (exponent < -5 || exponent >= 16)
+      return length;
+    return snprintf(text, textCapacity, "%.*f", digits - 1 > exponent ? digits - 1 - exponent : 0, value);
+  }
+}
+
+/// Numbers as text, whose bytes lie in scratch memory.
+int32_t castToStrings(firn_call *call, const firn_view &x, const firn_view &y) {
+  int64_t total = elementCount(x);
+  char *text = scratch<char>(call, total * textCapacity);
+  if (!text)
+    return fail(call, FIRN_CALL_NO_MEMORY, "no memory for %lld strings", static_cast<long long>(total));
+  for (int64_t i = 0; i < total; ++i, text += textCapacity) {
+    int32_t length;
+    if (isFloat(x.dtype))
+      length = printFloat(x, i, text);
+    else if (x.dtype == FIRN_U64)
+      length = snprintf(text, textCapacity, "%llu", static_cast<unsigned long long>(getInt(x, i)));
+    else
+      length = snprintf(text, textCapacity, "%lld", static_cast<long long>(getInt(x, i)));
+    static_cast<firn_string *>(y.data)[i] = {text, length};
+  }
+  return FIRN_CALL_OK;
+}
+
 /// Floats of 8 bits as the attributes 'saturate' and 'round_mode' say.
 void castToSmallFloats(firn_call *call, const firn_view &x, const firn_view &y) {
   bool saturate = intAttribute(call, "saturate", 1) != 0;
@@ -113,6 +154,8 @@ int32_t runCast(firn_call *call) {
     return FIRN_CALL_OK;
   if (x.dtype == FIRN_STRING && y->dtype != FIRN_STRING)
     return castStrings(call, x, *y);
+  if (y->dtype == FIRN_STRING && x.dtype != FIRN_STRING)
+    return castToStrings(call, x, *y);
   if (x.dtype == y->dtype && x.dtype != FIRN_BOOL)
     copyElements(*y, 0, x, 0, elementCount(x));
   else if ((typeSet(y->dtype) & float8Types) || y->dtype == FIRN_F8E8M0)

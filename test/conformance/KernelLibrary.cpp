@@ -38,8 +38,10 @@ FIRN_TEST_EXPORT int32_t firn_test_infer(const firn_operator *entry, firn_call *
   return entry->infer(call);
 }
 
+/// The bytes of output strings stay until the next run.
 FIRN_TEST_EXPORT int32_t firn_test_run(const firn_operator *entry, firn_call *call) {
-  Arena arena;
+  static Arena arena;
+  arena.blocks.clear();
   call->scratch = allocate;
   call->context = &arena;
   return entry->run(call);
