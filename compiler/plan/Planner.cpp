@@ -202,11 +202,20 @@ private:
       operation(&op);
   }
 
+  /// Whether a dimension of `type` is a symbol that no step before has found: a shape that arrives as data, for one. A
+  /// view cannot find it, the operation's shape function can.
+  bool definesSymbols(Type type) {
+    return llvm::any_of(dimsOf(cast<RankedTensorType>(type)), [&](const DimExpr &dim) {
+      auto symbol = dim.asSymbol();
+      return symbol && !values.isBound(*symbol);
+    });
+  }
+
   void operation(Operation *op) {
     if (isa<ConstantOp, AbsentOp, YieldOp, func::ReturnOp>(op))
       return;
     std::string name = nodeName(op->getLoc());
-    if (isView(op)) {
+    if (isView(op) && !definesSymbols(op->getResult(0).getType())) {
       int32_t source = bufferOf(op->getOperand(0));
       // An expression of the view may be unknown where the source's is not: it is the source's element count then.
       buffers[op->getResult(0)] = newBuffer(op->getResult(0).getType(), FIRN_BUFFER_ALIAS, source);
@@ -587,9 +596,8 @@ void placeArena(Program &program) {
     items.push_back({int32_t(i), (bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT});
   }
   // Largest first; each takes the tightest gap between those that live at the same time.
-  std::sort(items.begin(), items.end(), [](const Item &a, const Item &b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.buffer < b.buffer;
-  });
+  std::sort(items.begin(), items.end(),
+            [](const Item &a, const Item &b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.buffer < b.buffer; });
   std::vector<Item> placed;
   int64_t total = 0;
   for (const Item &item : items) {
