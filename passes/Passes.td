@@ -21,6 +21,16 @@ def FoldConstants : Pass<"firn-fold-constants", "::mlir::ModuleOp"> {
   ];
 }
 
+// --- pipelines ---
+def Optimise : Pass<"firn-optimise", "::mlir::ModuleOp"> {
+  let summary = "infer, fold, simplify and fuse until nothing changes";
+  let options = [
+    Option<"rounding", "rounding", "bool", "true", "also rewrites that change how results are rounded">,
+    Option<"maxGrowth", "max-growth", "int64_t", "1 << 20", "keep a node whose folding adds more bytes than this to the file">,
+    Option<"maxRounds", "max-rounds", "unsigned", "8", "give up after this many rounds">
+  ];
+}
+
 // --- simplify ---
 class RewritingPass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let options = [
@@ -47,10 +57,19 @@ def EliminateDead : RewritingPass<"firn-eliminate-dead"> {
 }
 
 // --- fusion ---
+def FoldConvBatchNorm : RewritingPass<"firn-fold-conv-batch-norm"> {
+  let summary = "fold normalisations and scales per channel into the weights of the layer beside them";
+}
+def FuseBias : RewritingPass<"firn-fuse-bias"> {
+  let summary = "make a constant per channel that is added to a layer its bias";
+}
 
 // --- layout ---
 
 // --- lowering ---
+def Decompose : RewritingPass<"firn-decompose"> {
+  let summary = "turn rare operations into those that code is generated for";
+}
 
 // --- group ---
 def GroupKernels : Pass<"firn-group", "::mlir::ModuleOp"> {

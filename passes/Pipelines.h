@@ -1,0 +1,25 @@
+// Pipelines: the passes on the firn dialect, in the order that serves.
+#ifndef FIRN_PASSES_PIPELINES_H
+#define FIRN_PASSES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include <cstdint>
+
+namespace firn {
+
+struct PipelineOptions {
+  bool rounding = true;                 // also rewrites that change how results are rounded
+  int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
+  unsigned maxRounds = 8;
+};
+
+/// For a graph that stays a graph: infer, fold, simplify and fuse until nothing changes (the pass firn-optimise).
+/// Running it twice changes nothing; names, order and types of inputs and outputs stay.
+void buildOptimisePipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+
+/// For a graph that becomes code: buildOptimisePipeline, then rare operations decomposed, layouts assigned, and what
+/// that left behind cleaned up. The next step is grouping.
+void buildPreparePipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+
+} // namespace firn
+#endif

@@ -1,0 +1,77 @@
+// FuseBias: a constant per output channel that is added to a convolution or gemm becomes its bias.
+//
+// In:      firn.conv, conv_transpose or gemm with a constant weight, then add or sub of a constant.
+// Out:     the layer with a bias.
+// Keeps:   every result bit for bit where the layer had no bias (a kernel adds it after the last product, as the add
+//          did), up to rounding where two constants become one.
+// Leaves:  the add where a rule of refusal() applies; the add behind a matmul, which has no bias.
+//   %1 = firn.conv %0, %w; %2 = firn.add %1, %c     ==>   %2 = firn.conv %0, %w, %c'
+#include "passes/Passes.h"
+#include "passes/fusion/LinearLayer.h"
+
+using namespace mlir;
+
+namespace firn {
+#define GEN_PASS_DEF_FUSEBIAS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Why `op` (an add or sub) must stay outside `layer`, or "".
+StringRef refusal(const LinearLayer &layer, Operation *op, const std::optional<std::vector<double>> &addend) {
+  if (!layer.operation()->hasOneUse())
+    return "another op reads the sum before the bias";
+  if (layer.operation()->getBlock() != op->getBlock())
+    return "the add runs in another region";
+  if (!haveSameType(layer.operation()->getResult(0), op->getResult(0)))
+    return "the addend enlarges the result";
+  if (!addend)
+    return "the addend is not one constant per output channel";
+  if (!layer.bias())
+    return "the layer's bias is no constant per channel";
+  return "";
+}
+
+bool fuse(Operation *op, RuleRewriter &rewriter) {
+  double sign = isa<SubOp>(op) ? -1 : 1;
+  for (unsigned i : {0u, 1u}) {
+    Value x = op->getOperand(i), constant = op->getOperand(1 - i);
+    StringRef why;
+    auto layer = constantOf(constant) ? LinearLayer::of(x, why) : std::nullopt;
+    if (!layer || !layer->takesBias() || (i == 1 && sign < 0))
+      continue;
+    auto addend = perChannel(constant, dimsOf(rankedType(x)), layer->channelAxis(), layer->channels());
+    why = refusal(*layer, op, addend);
+    Value bias;
+    if (why.empty()) {
+      auto values = layer->bias();
+      for (size_t c = 0; c < values->size(); ++c) // without a bias the sign of a zero stays
+        (*values)[c] = layer->hasBias() ? (*values)[c] + sign * (*addend)[c] : sign * (*addend)[c];
+      rewriter.setInsertionPoint(op);
+      bias = layer->makeBias(rewriter, constant.getLoc(), *values);
+      if (!bias)
+        why = "a new bias would not be finite";
+    }
+    if (!why.empty()) {
+      rewriter.refuse(op, why);
+      return false;
+    }
+    rewriter.replace(op, layer->rebuilt(rewriter, op, {}, bias), "became the layer's bias");
+    return true;
+  }
+  return false;
+}
+
+struct FuseBias : impl::FuseBiasBase<FuseBias> {
+  using FuseBiasBase::FuseBiasBase;
+
+  void runOnOperation() override {
+    PassReport report("FuseBias", limit);
+    RuleSet rules;
+    rules.addFor<AddOp, SubOp>(fuse);
+    rules.apply(getOperation(), report);
+  }
+};
+
+} // namespace
+} // namespace firn

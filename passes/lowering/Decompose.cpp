@@ -1,0 +1,353 @@
+// Decompose: rare operations become those that code is generated for.
+//
+// In:      firn ops, shapes inferred, in a module that will be compiled (never exported).     Out: fewer kinds of ops.
+// Keeps:   values up to rounding; movements and integers exactly. 16-bit floats keep operations that sum or multiply in
+//          more digits than the graph's values have.
+// Leaves:  an operation whose parameters (axes, sizes) are not constants.
+//   %1 = firn.gemm %a, %b, %c {transB = 1}     ==>   %0 = firn.transpose %b; %1 = firn.matmul %a, %0; firn.add %1, %c
+//   %1 = firn.batch_normalization %x, ...      ==>   firn.mul %x, %scale; firn.add, with [C, 1, ...] constants
+#include "passes/Passes.h"
+#include "passes/Rules.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace firn {
+#define GEN_PASS_DEF_DECOMPOSE
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Element types whose intermediate values may be written out: f32, f64 and integers.
+bool keepsDigits(Type elementType) {
+  return elementType.isF32() || elementType.isF64() ||
+         (isa<IntegerType>(elementType) && elementType.getIntOrFloatBitWidth() >= 32);
+}
+
+Value scalarOf(RuleRewriter &rewriter, Location loc, Type elementType, double number) {
+  return makeNumbers(rewriter, loc, RankedTensorType::get({}, elementType), {number});
+}
+
+/// The shape of two broadcast operands, as inference states it where symbols meet.
+SmallVector<DimExpr> broadcastShape(ArrayRef<DimExpr> a, ArrayRef<DimExpr> b) {
+  SmallVector<DimExpr> dims;
+  size_t rank = std::max(a.size(), b.size());
+  for (size_t i = 0; i < rank; ++i) {
+    DimExpr x = i + a.size() < rank ? DimExpr(1) : a[i + a.size() - rank];
+    DimExpr y = i + b.size() < rank ? DimExpr(1) : b[i + b.size() - rank];
+    if (x == y || isOne(y) || x.isConstant())
+      dims.push_back(isOne(x) ? y : x);
+    else
+      dims.push_back(y.isConstant() ? y : DimExpr::max(x, y));
+  }
+  return dims;
+}
+
+// --- contractions ----------------------------------------------------------------------------------------------------
+
+StringRef gemmRefusal(GemmOp op) {
+  auto type = rankedType(op.getResult());
+  if (!type || !rankedType(op.getA()) || !rankedType(op.getB()))
+    return "a rank is not known";
+  if (!keepsDigits(type.getElementType()))
+    return "16-bit sums would be rounded before the bias";
+  bool isScaled = op.getAlpha().convertToFloat() != 1 || op.getBeta().convertToFloat() != 1;
+  if (isScaled && !isFloat(type.getElementType()))
+    return "integers scaled by a real number";
+  return "";
+}
+
+bool decomposeGemm(GemmOp op, RuleRewriter &rewriter) {
+  if (StringRef why = gemmRefusal(op); !why.empty()) {
+    rewriter.refuse(op, why);
+    return false;
+  }
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  auto type = rankedType(op.getResult());
+  Type element = type.getElementType();
+  Value a = op.getA(), b = op.getB();
+  if (op.getTransA())
+    a = makeTranspose(rewriter, loc, a, {1, 0});
+  if (op.getTransB())
+    b = makeTranspose(rewriter, loc, b, {1, 0});
+  Value value = rewriter.create<MatMulOp>(loc, type, a, b);
+  if (double alpha = op.getAlpha().convertToFloat(); alpha != 1)
+    value = rewriter.create<MulOp>(loc, type, value, scalarOf(rewriter, loc, element, alpha));
+  if (Value c = operandOf(op, 2)) {
+    if (double beta = op.getBeta().convertToFloat(); beta != 1)
+      c = rewriter.create<MulOp>(loc, c.getType(), c, scalarOf(rewriter, loc, element, beta));
+    value = rewriter.create<AddOp>(loc, type, value, c);
+  }
+  rewriter.replace(op, value, "matmul and add");
+  return true;
+}
+
+// --- normalisations --------------------------------------------------------------------------------------------------
+
+StringRef batchNormalizationRefusal(BatchNormalizationOp op) {
+  auto type = rankedType(op.getX());
+  if (!type || type.getRank() < 2)
+    return "the rank of its input is not known or below 2";
+  if (op.getTrainingMode())
+    return "training mode";
+  for (OpResult result : op->getResults().drop_front())
+    if (!result.use_empty())
+      return "running statistics are used";
+  for (Value parameter : op->getOperands().drop_front())
+    if (auto other = rankedType(parameter);
+        !other || other.getElementType() != type.getElementType() || !keepsDigits(other.getElementType()))
+      return "parameters of another or a 16-bit type";
+  return "";
+}
+
+bool decomposeBatchNormalization(BatchNormalizationOp op, RuleRewriter &rewriter) {
+  if (StringRef why = batchNormalizationRefusal(op); !why.empty()) {
+    rewriter.refuse(op, why);
+    return false;
+  }
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  auto type = rankedType(op.getX()), vector = rankedType(op.getScale());
+  Type element = type.getElementType();
+  double epsilon = op.getEpsilon().convertToFloat();
+  auto scale = numbersOf(op.getScale()), bias = numbersOf(op.getBias()), mean = numbersOf(op.getMean()),
+       variance = numbersOf(op.getVariance());
+  Value factor, shift;
+  if (scale && bias && mean && variance) {
+    for (size_t i = 0; i < scale->size(); ++i) {
+      (*scale)[i] /= std::sqrt((*variance)[i] + epsilon);
+      (*bias)[i] -= (*mean)[i] * (*scale)[i];
+    }
+    factor = makeNumbers(rewriter, loc, vector, *scale);
+    shift = makeNumbers(rewriter, loc, vector, *bias);
+  } else {
+    Value sum = rewriter.create<AddOp>(loc, vector, op.getVariance(), scalarOf(rewriter, loc, element, epsilon));
+    factor = rewriter.create<DivOp>(loc, vector, op.getScale(), rewriter.create<SqrtOp>(loc, vector, sum));
+    shift =
+        rewriter.create<SubOp>(loc, vector, op.getBias(), rewriter.create<MulOp>(loc, vector, op.getMean(), factor));
+  }
+  SmallVector<DimExpr> dims(type.getRank() - 1, DimExpr(1));
+  dims[0] = dimOf(vector, 0);
+  if (type.getRank() > 2) {
+    factor = makeReshape(rewriter, loc, factor, dims);
+    shift = makeReshape(rewriter, loc, shift, dims);
+  }
+  Value scaled = rewriter.create<MulOp>(loc, op.getX().getType(), op.getX(), factor);
+  SmallVector<Value> values(op.getNumResults());
+  values[0] = rewriter.create<AddOp>(loc, op.getX().getType(), scaled, shift);
+  rewriter.replace(op, values, "multiply and add");
+  return true;
+}
+
+/// x / p-norm, 0 where the norm is 0, as the reference kernel does.
+bool decomposeLpNormalization(LpNormalizationOp op, RuleRewriter &rewriter) {
+  auto type = rankedType(op.getX());
+  if (!type || !keepsDigits(type.getElementType()) || !isFloat(type.getElementType()))
+    return false;
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  Type element = type.getElementType();
+  int64_t axis = int64_t(op.getAxis());
+  if (axis < 0)
+    axis += type.getRank();
+  SmallVector<DimExpr> dims = dimsOf(type);
+  dims[axis] = DimExpr(1);
+  RankedTensorType reduced = tensorType(element, dims);
+  auto predicate = tensorType(rewriter.getI1Type(), dims);
+  Value magnitude = op.getP() == 1 ? Value(rewriter.create<AbsOp>(loc, type, op.getX()))
+                                   : Value(rewriter.create<MulOp>(loc, type, op.getX(), op.getX()));
+  Value norm = rewriter.create<ReduceSumOp>(loc, reduced, magnitude, makeIntegers(rewriter, loc, {axis}), 1, 0);
+  if (op.getP() != 1)
+    norm = rewriter.create<SqrtOp>(loc, reduced, norm);
+  Value isZero = rewriter.create<EqualOp>(loc, predicate, norm, scalarOf(rewriter, loc, element, 0));
+  norm = rewriter.create<WhereOp>(loc, reduced, isZero, scalarOf(rewriter, loc, element, 1), norm);
+  rewriter.replaceWith<DivOp>(op, {}, "spelt out", op.getType(), op.getX(), norm);
+  return true;
+}
+
+// --- reductions ------------------------------------------------------------------------------------------------------
+
+bool decomposeReduce(Operation *op, RuleRewriter &rewriter) {
+  auto type = rankedType(op->getOperand(0)), resultType = rankedType(op->getResult(0));
+  if (!type || !resultType || !keepsDigits(type.getElementType()) ||
+      (isa<ReduceL2Op, ReduceLogSumOp, ReduceLogSumExpOp>(op) && !isFloat(type.getElementType()))) {
+    rewriter.refuse(op, "16-bit values would be rounded before the sum, or a rank is not known");
+    return false;
+  }
+  rewriter.setInsertionPoint(op);
+  Location loc = op->getLoc();
+  Value x = op->getOperand(0);
+  auto reduce = [&](StringRef name, Value value, Type to, bool keepDims) {
+    OperationState state(loc, name);
+    state.addOperands(value);
+    if (Value axes = operandOf(op, 1))
+      state.addOperands(axes);
+    state.addTypes(to);
+    for (NamedAttribute attribute : op->getAttrs())
+      if (!attribute.getName().getValue().starts_with("firn."))
+        state.addAttribute(attribute.getName(), attribute.getValue());
+    if (keepDims)
+      state.attributes.set("keepdims", rewriter.getI64IntegerAttr(1));
+    return rewriter.create(state)->getResult(0);
+  };
+  constexpr StringLiteral sum = ReduceSumOp::getOperationName();
+  Value value;
+  if (isa<ReduceL1Op>(op)) {
+    value = reduce(sum, rewriter.create<AbsOp>(loc, type, x), resultType, false);
+  } else if (isa<ReduceSumSquareOp, ReduceL2Op>(op)) {
+    value = reduce(sum, rewriter.create<MulOp>(loc, type, x, x), resultType, false);
+    if (isa<ReduceL2Op>(op))
+      value = rewriter.create<SqrtOp>(loc, resultType, value);
+  } else if (isa<ReduceLogSumOp>(op)) {
+    value = rewriter.create<LogOp>(loc, resultType, reduce(sum, x, resultType, false));
+  } else {
+    // log(sum(e^(x - m))) + m with m the greatest element, 0 where that is infinite.
+    auto axes = reducedAxes(op);
+    if (!axes) {
+      rewriter.refuse(op, "its axes are no constants");
+      return false;
+    }
+    SmallVector<DimExpr> dims = dimsOf(type);
+    for (int64_t axis : *axes)
+      dims[axis] = DimExpr(1);
+    RankedTensorType kept = tensorType(type.getElementType(), dims);
+    Value most = reduce(ReduceMaxOp::getOperationName(), x, kept, true);
+    Value isInfinite =
+        rewriter.create<IsInfOp>(loc, tensorType(rewriter.getI1Type(), dims), most, uint64_t(1), uint64_t(1));
+    most = rewriter.create<WhereOp>(loc, kept, isInfinite, scalarOf(rewriter, loc, type.getElementType(), 0), most);
+    Value powers = rewriter.create<ExpOp>(loc, type, rewriter.create<SubOp>(loc, type, x, most));
+    Value logarithm = rewriter.create<LogOp>(loc, kept, reduce(sum, powers, kept, true));
+    value = rewriter.create<AddOp>(loc, kept, logarithm, most);
+    if (!haveSameType(value, op->getResult(0)))
+      value = makeReshape(rewriter, loc, value, dimsOf(resultType));
+  }
+  rewriter.replace(op, value, "spelt out");
+  return true;
+}
+
+/// sum, max, min and mean of several operands: two at a time.
+bool decomposeVariadic(Operation *op, RuleRewriter &rewriter) {
+  auto type = rankedType(op->getResult(0));
+  unsigned count = op->getNumOperands();
+  bool isOrder = isa<MaxOp, MinOp>(op);
+  if (!type || count < 2 || (isOrder && count == 2) || (!isOrder && !keepsDigits(type.getElementType())))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!rankedType(operand))
+      return false;
+  rewriter.setInsertionPoint(op);
+  Location loc = op->getLoc();
+  Value value = op->getOperand(0);
+  for (Value next : op->getOperands().drop_front()) {
+    auto both = tensorType(type.getElementType(), broadcastShape(dimsOf(rankedType(value)), dimsOf(rankedType(next))));
+    if (isa<MaxOp>(op))
+      value = rewriter.create<MaxOp>(loc, both, ValueRange{value, next});
+    else if (isa<MinOp>(op))
+      value = rewriter.create<MinOp>(loc, both, ValueRange{value, next});
+    else
+      value = rewriter.create<AddOp>(loc, both, value, next);
+  }
+  value.setType(type);
+  if (isa<MeanOp>(op))
+    value = rewriter.create<DivOp>(loc, type, value, scalarOf(rewriter, loc, type.getElementType(), count));
+  rewriter.replace(op, value, "two operands at a time");
+  return true;
+}
+
+// --- movements -------------------------------------------------------------------------------------------------------
+
+bool decomposeSplit(SplitOp op, RuleRewriter &rewriter) {
+  auto type = rankedType(op.getX());
+  if (!type || type.getRank() == 0)
+    return false;
+  int64_t axis = int64_t(op.getAxis());
+  if (axis < 0)
+    axis += type.getRank();
+  for (OpResult result : op.getResults())
+    if (auto piece = rankedType(result); !piece || piece.isDynamicDim(axis)) {
+      rewriter.refuse(op, "the sizes of its pieces are no constants");
+      return false;
+    }
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  SmallVector<Value> pieces;
+  int64_t start = 0;
+  for (OpResult result : op.getResults()) {
+    int64_t end = start + rankedType(result).getDimSize(axis);
+    SmallVector<Value> bounds{makeIntegers(rewriter, loc, {start}), makeIntegers(rewriter, loc, {end}),
+                              makeIntegers(rewriter, loc, {axis})};
+    pieces.push_back(result.use_empty() ? Value() : rewriter.create<SliceOp>(loc, result.getType(), op.getX(), bounds));
+    start = end;
+  }
+  rewriter.replace(op, pieces, "slices");
+  return true;
+}
+
+/// reshape, transpose, reshape.
+void moveBlocks(Operation *op, ArrayRef<DimExpr> split, ArrayRef<int64_t> perm, RuleRewriter &rewriter) {
+  rewriter.setInsertionPoint(op);
+  Value value = makeReshape(rewriter, op->getLoc(), op->getOperand(0), split);
+  value = makeTranspose(rewriter, op->getLoc(), value, perm);
+  value = makeReshape(rewriter, op->getLoc(), value, dimsOf(rankedType(op->getResult(0))));
+  rewriter.replace(op, value, "reshape, transpose, reshape");
+}
+
+bool decomposeDepthToSpace(DepthToSpaceOp op, RuleRewriter &rewriter) {
+  auto type = rankedType(op.getX());
+  if (!type || !rankedType(op.getResult()))
+    return false;
+  SmallVector<DimExpr> d = dimsOf(type);
+  DimExpr b(int64_t(op.getBlocksize())), channels = d[1].floorDiv(b * b);
+  if (op.getMode() == "CRD")
+    moveBlocks(op, {d[0], channels, b, b, d[2], d[3]}, {0, 1, 4, 2, 5, 3}, rewriter);
+  else
+    moveBlocks(op, {d[0], b, b, channels, d[2], d[3]}, {0, 3, 4, 1, 5, 2}, rewriter);
+  return true;
+}
+
+bool decomposeSpaceToDepth(SpaceToDepthOp op, RuleRewriter &rewriter) {
+  auto type = rankedType(op.getX());
+  if (!type || !rankedType(op.getResult()))
+    return false;
+  SmallVector<DimExpr> d = dimsOf(type);
+  DimExpr b(int64_t(op.getBlocksize()));
+  moveBlocks(op, {d[0], d[1], d[2].floorDiv(b), b, d[3].floorDiv(b), b}, {0, 3, 5, 1, 2, 4}, rewriter);
+  return true;
+}
+
+/// Views all become reshapes without operand.
+bool decomposeView(Operation *op, RuleRewriter &rewriter) {
+  if (isa<ReshapeOp>(op) && !operandOf(op, 1))
+    return false;
+  if (!rankedType(op->getResult(0)) || !rankedType(op->getOperand(0)) ||
+      mentionsSymbolsOf(op->getResult(0).getType(), op)) {
+    rewriter.refuse(op, "a dimension is only known when it runs");
+    return false;
+  }
+  rewriter.replaceWith<ReshapeOp>(op, {}, "a reshape", op->getResult(0).getType(), op->getOperand(0), Value());
+  return true;
+}
+
+struct Decompose : impl::DecomposeBase<Decompose> {
+  using DecomposeBase::DecomposeBase;
+
+  void runOnOperation() override {
+    PassReport report("Decompose", limit);
+    RuleSet rules;
+    rules.add<GemmOp>(decomposeGemm);
+    rules.add<BatchNormalizationOp>(decomposeBatchNormalization);
+    rules.add<LpNormalizationOp>(decomposeLpNormalization);
+    rules.addFor<ReduceL1Op, ReduceL2Op, ReduceLogSumOp, ReduceLogSumExpOp, ReduceSumSquareOp>(decomposeReduce);
+    rules.addFor<SumOp, MeanOp, MaxOp, MinOp>(decomposeVariadic);
+    rules.add<SplitOp>(decomposeSplit);
+    rules.add<DepthToSpaceOp>(decomposeDepthToSpace);
+    rules.add<SpaceToDepthOp>(decomposeSpaceToDepth);
+    rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(decomposeView);
+    rules.apply(getOperation(), report);
+  }
+};
+
+} // namespace
+} // namespace firn
