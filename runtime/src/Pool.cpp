@@ -43,7 +43,7 @@ void futexWakeAll(std::atomic<uint32_t> &word) {
 // Waits for a thread that is running. Yields where it takes long: the thread may have lost its CPU to another process.
 template <typename Condition> void spinUntil(Condition condition) {
   for (int spins = 0; !condition(); ++spins) {
-    if (spins < 1024)
+    if (spins < 512)
       relax();
     else
       sched_yield();
@@ -144,7 +144,7 @@ uint32_t firn_pool::awaitWork(uint32_t seen) {
           deadline = now + spinNanos;
         else if (now >= deadline)
           break;
-        if (spins >= 4096) // somebody else may need this CPU
+        if (spins >= 512) // somebody else may need this CPU, the caller too
           sched_yield();
       }
     }

@@ -1,0 +1,74 @@
+// firn-inspect: what is inside a compiled model or a graph file.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#ifdef FIRN_INSPECTS_GRAPHS
+#include "compiler/driver/InspectGraph.h"
+#endif
+#include "tools/firn-inspect/Artifact.h"
+#include "tools/tensor_io/Files.h"
+
+using namespace firn::tools;
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::vector<std::string> dims;
+  bool withSteps = false;
+  bool asJson = false;
+};
+
+const char *const examples = R"(
+Examples:
+  firn-inspect model.firn
+  firn-inspect model.firn --json | python3 -m json.tool
+  firn-inspect model.firn --dim batch=8 --dim sequence=128
+  firn-inspect model.onnx
+
+Exit status: 0 done, 1 model rejected, 2 wrong command line, 3 file unreadable, 70 a failure of Firn itself.)";
+
+int inspect(const Options &options) {
+  if (FILE *file = std::fopen(options.file.c_str(), "rb"))
+    std::fclose(file);
+  else
+    throw Failure(BadFile, options.file + ": cannot be read");
+  if (isArtifact(options.file)) {
+    std::fputs(describeArtifact(options.file, options.dims, options.withSteps, options.asJson).c_str(), stdout);
+    return Done;
+  }
+#ifdef FIRN_INSPECTS_GRAPHS
+  return firn::inspectGraph(options.file, options.asJson);
+#else
+  throw Failure(Rejected, options.file + ": is not a compiled model, and this build reads no graph files");
+#endif
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  CLI::App app("Says what is inside a model.", "firn-inspect");
+  app.footer(examples);
+  app.set_version_flag("--version", FIRN_VERSION);
+  app.add_option("FILE", options.file, "a compiled model (.firn) or a graph")->required()->type_name("");
+  app.add_option("--dim", options.dims, "state the memory for this dynamic dimension; may be given again")
+      ->type_name("NAME=N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--steps", options.withSteps, "list every step");
+  app.add_flag("--json", options.asJson, "print JSON");
+  try {
+    app.parse(argc, argv);
+    return inspect(options);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? Done : BadCommandLine;
+  } catch (const Failure &failure) {
+    std::fprintf(stderr, "firn-inspect: %s\n", failure.what());
+    return failure.status;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "firn-inspect: %s\n", error.what());
+    return Internal;
+  }
+}
