@@ -59,7 +59,7 @@ def main():
     parser.add_argument('--build', default=product.ROOT / 'build/dev', help='build folder (default: build/dev)')
     parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/conformance/cases', help='where outputs go')
     parser.add_argument('--only', default='', metavar='TEXT', help='cases with TEXT in their name')
-    parser.add_argument('--levels', nargs='+', default=['-O0', '-O3'], help='options of firnc, each case once with each')
+    parser.add_argument('--levels', nargs='+', default=['0', '3'], help='optimisation levels (default: 0 3)')
     parser.add_argument('--update', action='store_true', help='rewrite cases_expected_failures.txt')
     args = parser.parse_args()
 
@@ -68,9 +68,9 @@ def main():
     jobs = [(folder, level) for folder in everything if args.only in folder.name for level in args.levels]
     failures = {}
     for (folder, level), why in zip(jobs, product.parallel(
-            lambda job: judge(tools, job[0], args.work / job[1].lstrip('-'), job[1].split()), jobs)):
+            lambda job: judge(tools, job[0], args.work / job[1], [f'-O{job[1]}']), jobs)):
         if why and folder.name not in failures:
-            failures[folder.name] = f'{level}: {" ".join(why.split())}'
+            failures[folder.name] = f'-O{level}: {" ".join(why.split())}'
     ran = {folder.name for folder, _ in jobs}
     path = HERE / 'cases_expected_failures.txt'
     if args.update:

@@ -77,7 +77,8 @@ class Case:
         self.folder, self.name = folder / name, name
         self.end, self.why, self.seconds = '', '', 0.
         names = product.model_operators(self.folder / 'model.onnx')
-        self.operators = names
+        # What a refusal must name: an operator, or an input where its type is the reason.
+        self.names = names | {f"input '{value.name}'" for value in onnx.load(self.folder / 'model.onnx').graph.input}
         self.operator = next(iter(names)) if len(names) == 1 else '(several)'
 
     def judge(self, tools, options):
@@ -95,7 +96,7 @@ class Case:
         if result.status == product.DONE:
             result = tools.run(artifact, data, got)
         if result.status == product.REJECTED:
-            named = any(name in result.message for name in self.operators)
+            named = any(name in result.message for name in self.names)
             return ('refused' if named else 'silent'), first_error(result.message)
         if result.status != product.DONE:
             return 'crash', f'{result.describe()}: {first_error(result.message)}'

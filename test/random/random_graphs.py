@@ -46,7 +46,7 @@ def write_case(folder, model, feeds):
 
 def fault(tools, folder, levels, threads):
     """Why the case fails, or ''."""
-    for level in levels:
+    for level in (f'-O{digit}' for digit in levels):
         artifact, got = folder / 'model.firn', folder / 'got'
         result = tools.compile(folder / 'model.onnx', artifact, level, '--proof', timeout=60)
         if result.status != product.DONE:
@@ -88,7 +88,7 @@ def main():
     parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/random')
     parser.add_argument('--seed', type=int, default=1, help='the first seed')
     parser.add_argument('--count', type=int, default=40, help='how many graphs')
-    parser.add_argument('--levels', nargs='+', default=['-O0', '-O3'])
+    parser.add_argument('--levels', nargs='+', default=['0', '3'], help='optimisation levels (default: 0 3)')
     parser.add_argument('--threads', nargs='+', type=int, default=[1, 3])
     args = parser.parse_args()
     tools = product.Tools(args.build)
