@@ -26,7 +26,7 @@ private:
   void collectOp(Operation *op, model::Graph &graph, Dimensions &dimensions);
   void collectConstant(ConstantOp op, const SourceLocation &source, model::Graph &graph);
   void collectGraph(Region &region, const std::string &name, model::Attribute &attribute, const Dimensions &outer);
-  void collectAttributes(Operation *op, model::Node &node);
+  void collectAttributes(Operation *op, const SourceLocation &source, model::Node &node);
   bool attributeOf(Attribute value, model::Attribute &attribute);
   bool tensorOf(Attribute value, RankedTensorType type, model::Tensor &tensor);
   model::Type typeOf(Type type) const;
@@ -219,12 +219,19 @@ bool Collector::attributeOf(Attribute value, model::Attribute &attribute) {
   return true;
 }
 
-void Collector::collectAttributes(Operation *op, model::Node &node) {
+void Collector::collectAttributes(Operation *op, const SourceLocation &source, model::Node &node) {
   const Schema *schema = newestSchema(node.domain, node.type);
+  // Operations have all defaults written out; the file gets back those that were written there.
+  NamedAttrList defaults;
+  op->getName().populateDefaultAttrs(defaults);
+  ArrayAttr given = source.details ? source.details.getAs<ArrayAttr>(defaultsKey) : ArrayAttr();
   for (NamedAttribute entry : op->getAttrs()) {
     StringRef name = entry.getName();
     // Our own notes on an operation are none of the operator's attributes.
     if (name.contains('.') || (isa<CallOp>(op) && name == "callee") || (schema && !schema->kindOf(name)))
+      continue;
+    if (defaults.get(name) == entry.getValue() &&
+        !(given && llvm::is_contained(given, StringAttr::get(op->getContext(), name))))
       continue;
     model::Attribute attribute;
     attribute.name = name.str();
@@ -325,14 +332,15 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
       for (NamedAttribute entry : metadata)
         node.metadata.emplace_back(entry.getName().str(), cast<StringAttr>(entry.getValue()).str());
   }
-  auto [domain, type] = StringRef(rule.operatorName()).rsplit("::");
+  std::string qualified = rule.operatorName();
+  auto [domain, type] = StringRef(qualified).rsplit("::");
   node.domain = domain == "ai.onnx" ? "" : domain.str();
   node.type = type.str();
   for (Value operand : op->getOperands())
     node.inputs.push_back(nameOf(operand));
   for (Value result : op->getResults())
     node.outputs.push_back(nameOf(result));
-  collectAttributes(op, node);
+  collectAttributes(op, source, node);
   if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && (!reshape.getShape() || isAbsent(reshape.getShape()))) {
     std::string shape = names.fresh(node.name + "_shape");
     auto result = dyn_cast<RankedTensorType>(reshape.getType());
@@ -364,7 +372,7 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
     }
   }
   if (node.domain.empty())
-    opset = std::max(opset, formSince(node.type));
+    opset = std::max(opset, versionAccepting(node, std::max(opset, formSince(node.type))));
   graph.nodes.push_back(std::move(node));
 }
 

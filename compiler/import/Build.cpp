@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "runtime/abi/dtype.h"
+#include "llvm/ADT/StringMap.h"
 #include <set>
 #include <unordered_map>
 
@@ -77,7 +78,8 @@ private:
   Attribute attributeOf(const model::Attribute &attribute);
   Attribute constantNodeValue(const model::Node &node, Type &type);
   Attribute valueOf(const model::Tensor &tensor, Type &type);
-  Location locationOf(const model::Node &node);
+  Location locationOf(const model::Node &node, StringRef operation);
+  bool isDefault(StringRef operation, StringRef name, Attribute value);
   Location nameLocation(StringRef name) { return sourceLocation(context, name, file, {}); }
   Type argumentType(const model::Value &input);
   Type declaredType(const model::Type &type);
@@ -94,6 +96,7 @@ private:
   OpBuilder builder;
   Diagnostics &diagnostics;
   Symbols symbols;
+  llvm::StringMap<NamedAttrList> defaultsOf;
 };
 
 OwningOpRef<ModuleOp> ModuleBuilder::build() {
@@ -300,7 +303,14 @@ Value ModuleBuilder::placeholder(Location location, StringRef message) {
 
 // --- nodes -----------------------------------------------------------------------------------------------------------
 
-Location ModuleBuilder::locationOf(const model::Node &node) {
+bool ModuleBuilder::isDefault(StringRef operation, StringRef name, Attribute value) {
+  NamedAttrList &defaults = defaultsOf[operation];
+  if (defaults.empty())
+    OperationName(operation, context).populateDefaultAttrs(defaults);
+  return defaults.get(name) == value;
+}
+
+Location ModuleBuilder::locationOf(const model::Node &node, StringRef operation) {
   NamedAttrList details;
   details.set(opKey, string(node.origin.empty() ? operatorLabel(node) : node.origin));
   details.set(outputsKey, strings(node.outputs));
@@ -315,7 +325,13 @@ Location ModuleBuilder::locationOf(const model::Node &node) {
         metadata.set(key, string(value));
     details.set(metadataKey, metadata.getDictionary(context));
   }
-  SmallVector<StringRef> graphs;
+  SmallVector<StringRef> graphs, defaults;
+  for (const model::Attribute &attribute : node.attributes)
+    if (!operation.empty() && attribute.kind != model::Attribute::Kind::Tensor && !attribute.graph)
+      if (Attribute value = attributeOf(attribute); value && isDefault(operation, attribute.name, value))
+        defaults.push_back(attribute.name);
+  if (!defaults.empty())
+    details.set(defaultsKey, builder.getStrArrayAttr(defaults));
   for (const model::Attribute &attribute : node.attributes)
     if (attribute.graph)
       graphs.push_back(attribute.graph->name);
@@ -330,7 +346,6 @@ void ModuleBuilder::buildNodes(const model::Graph &graph, Scope &scope) {
 }
 
 void ModuleBuilder::buildNode(const model::Node &node, Scope &scope) {
-  Location location = locationOf(node);
   size_t resultCount = node.outputs.size(), operandCount = node.inputs.size();
   while (resultCount > 1 && node.outputs[resultCount - 1].empty())
     --resultCount;
@@ -338,6 +353,11 @@ void ModuleBuilder::buildNode(const model::Node &node, Scope &scope) {
     --operandCount;
   bool isOnnx = node.domain.empty();
   bool isIf = isOnnx && node.type == "If", isLoop = isOnnx && node.type == "Loop";
+  StringRef name = isIf     ? IfOp::getOperationName()
+                   : isLoop ? LoopOp::getOperationName()
+                   : isOnnx ? operationFor(node.type)
+                            : StringRef();
+  Location location = locationOf(node, name);
   auto define = [&](Operation *op) {
     for (size_t i = 0; i < resultCount && i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty())
@@ -370,10 +390,6 @@ void ModuleBuilder::buildNode(const model::Node &node, Scope &scope) {
     Value value = i < node.inputs.size() && !node.inputs[i].empty() ? scope.find(node.inputs[i]) : Value();
     operands.push_back(value ? value : builder.create<AbsentOp>(location, builder.getNoneType()));
   }
-  StringRef name = isIf     ? IfOp::getOperationName()
-                   : isLoop ? LoopOp::getOperationName()
-                   : isOnnx ? operationFor(node.type)
-                            : StringRef();
   OperationState state(location, name.empty() ? CallOp::getOperationName() : name);
   if (name.empty())
     state.addAttribute("callee", string(model::domainName(node.domain) + "::" + node.type));

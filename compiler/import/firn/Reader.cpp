@@ -11,6 +11,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 namespace firn {
@@ -399,6 +400,7 @@ bool isFirnText(llvm::StringRef bytes) {
 
 std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path, bool isText, unsigned maxDepth,
                                      Diagnostics &diagnostics) {
+  google::protobuf::LogSilencer silencer; // what is wrong goes to the diagnostics alone
   auto message = std::make_shared<v1::Model>();
   if (bytes.empty()) {
     diagnostics.error("import.file", "the file is empty");

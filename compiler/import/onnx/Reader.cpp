@@ -4,6 +4,7 @@
 #include <climits>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
@@ -63,7 +64,7 @@ model::Type Reader::readType(const onnx::TypeProto &proto) {
       // Some exporters write -1 for "any".
       if (dim.has_dim_value() && dim.dim_value() >= 0)
         read.size = dim.dim_value();
-      else if (dim.has_dim_param())
+      else if (dim.has_dim_param() && dim.dim_param() != "?") // exporters write "?" for any unnamed size
         read.symbol = dim.dim_param();
     }
   };
@@ -311,6 +312,7 @@ std::optional<model::Model> readOnnx(llvm::StringRef bytes, llvm::StringRef path
                       "store the weights as external data");
     return std::nullopt;
   }
+  google::protobuf::LogSilencer silencer; // what is wrong goes to the diagnostics alone
   auto message = std::make_shared<onnx::ModelProto>();
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
   input.SetTotalBytesLimit(INT_MAX);

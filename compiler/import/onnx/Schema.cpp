@@ -77,6 +77,20 @@ int64_t introducedIn(llvm::StringRef domain, llvm::StringRef name) {
   return rows.empty() ? 0 : rows.front().since;
 }
 
+int64_t versionAccepting(const model::Node &node, int64_t least) {
+  llvm::ArrayRef<Schema> rows = rowsOf(node.domain, node.type);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Schema &row = rows[i];
+    if (i + 1 < rows.size() && rows[i + 1].since <= least)
+      continue;
+    auto isKnown = [&](const model::Attribute &attribute) { return row.kindOf(attribute.name) != 0; };
+    if (llvm::all_of(node.attributes, isKnown) && node.inputs.size() <= row.maxInputs() &&
+        node.outputs.size() <= row.maxOutputs())
+      return std::max(least, row.since);
+  }
+  return 0;
+}
+
 int64_t newestVersion(llvm::StringRef domain) {
   int64_t newest = 0;
   for (const Schema &row : table)

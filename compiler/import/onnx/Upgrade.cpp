@@ -17,6 +17,8 @@ struct Change {
   const char *name;
   int64_t version; // that brought the change
   Rule rule;
+  // The newest form means the same before the change, where its attributes and inputs are accepted at all.
+  bool isCompatible = false;
 };
 
 // Of one operator: oldest change first.
@@ -25,16 +27,16 @@ const Change changes[] = {
     {"And", 7, upgrade::broadcastAttribute},
     {"BatchNormalization", 7, upgrade::batchNormalization7},
     {"BatchNormalization", 9, upgrade::batchNormalization9},
-    {"BatchNormalization", 14, upgrade::batchNormalization14},
+    {"BatchNormalization", 14, upgrade::batchNormalization14, true},
     {"Cast", 6, upgrade::cast6},
     {"Clip", 6, upgrade::clip6},
-    {"Clip", 11, upgrade::clip11},
+    {"Clip", 11, upgrade::clip11, true},
     {"Concat", 4, upgrade::concat4},
     {"DFT", 20, upgrade::dft20},
     {"DepthToSpace", 11, upgrade::depthToSpace11},
     {"Div", 7, upgrade::broadcastAttribute},
     {"Dropout", 7, upgrade::dropout7},
-    {"Dropout", 12, upgrade::dropout12},
+    {"Dropout", 12, upgrade::dropout12, true},
     {"Equal", 7, upgrade::broadcastAttribute},
     {"GRU", 7, upgrade::recurrent7},
     {"Gemm", 7, upgrade::gemm7},
@@ -54,16 +56,16 @@ const Change changes[] = {
     {"Pad", 11, upgrade::pad11},
     {"Pow", 7, upgrade::broadcastAttribute},
     {"RNN", 7, upgrade::recurrent7},
-    {"ReduceL1", 18, upgrade::axesToInput},
-    {"ReduceL2", 18, upgrade::axesToInput},
-    {"ReduceLogSum", 18, upgrade::axesToInput},
-    {"ReduceLogSumExp", 18, upgrade::axesToInput},
-    {"ReduceMax", 18, upgrade::axesToInput},
-    {"ReduceMean", 18, upgrade::axesToInput},
-    {"ReduceMin", 18, upgrade::axesToInput},
-    {"ReduceProd", 18, upgrade::axesToInput},
-    {"ReduceSum", 13, upgrade::axesToInput},
-    {"ReduceSumSquare", 18, upgrade::axesToInput},
+    {"ReduceL1", 18, upgrade::axesToInput, true},
+    {"ReduceL2", 18, upgrade::axesToInput, true},
+    {"ReduceLogSum", 18, upgrade::axesToInput, true},
+    {"ReduceLogSumExp", 18, upgrade::axesToInput, true},
+    {"ReduceMax", 18, upgrade::axesToInput, true},
+    {"ReduceMean", 18, upgrade::axesToInput, true},
+    {"ReduceMin", 18, upgrade::axesToInput, true},
+    {"ReduceProd", 18, upgrade::axesToInput, true},
+    {"ReduceSum", 13, upgrade::axesToInput, true},
+    {"ReduceSumSquare", 18, upgrade::axesToInput, true},
     {"Reshape", 5, upgrade::reshape5},
     {"Resize", 11, upgrade::resize11},
     {"RoiAlign", 16, upgrade::roiAlign16},
@@ -75,8 +77,8 @@ const Change changes[] = {
     {"Softmax", 13, upgrade::softmax13},
     {"Split", 2, upgrade::split2},
     {"Split", 13, upgrade::split13},
-    {"Split", 18, upgrade::split18},
-    {"Squeeze", 13, upgrade::axesToInput},
+    {"Split", 18, upgrade::split18, true},
+    {"Squeeze", 13, upgrade::axesToInput, true},
     {"Sub", 7, upgrade::broadcastAttribute},
     {"Tile", 6, upgrade::tile6},
     {"TopK", 10, upgrade::topk10},
@@ -98,10 +100,23 @@ void collectNames(const model::Graph &graph, std::unordered_set<std::string> &na
   }
 }
 
+void collectRead(const model::Graph &graph, std::unordered_set<std::string> &read) {
+  for (const model::Value &output : graph.outputs)
+    read.insert(output.name);
+  for (const model::Node &node : graph.nodes) {
+    read.insert(node.inputs.begin(), node.inputs.end());
+    for (const model::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        collectRead(*attribute.graph, read);
+  }
+}
+
 class Upgrader {
 public:
-  Upgrader(std::unordered_set<std::string> names, Diagnostics &reported)
-      : used(std::move(names)), diagnostics(reported) {}
+  Upgrader(const model::Graph &graph, Diagnostics &reported) : diagnostics(reported) {
+    collectNames(graph, used);
+    collectRead(graph, read);
+  }
 
   void run(model::Graph &graph, const Facts *outer) {
     Facts facts;
@@ -128,7 +143,7 @@ public:
 private:
   void upgradeNode(model::Node &&node, model::Graph &added, Facts &facts, std::vector<model::Node> &nodes);
 
-  std::unordered_set<std::string> used;
+  std::unordered_set<std::string> used, read;
   Diagnostics &diagnostics;
 };
 
@@ -140,7 +155,7 @@ void Upgrader::upgradeNode(model::Node &&node, model::Graph &added, Facts &facts
     nodes.push_back(std::move(node));
     return;
   }
-  UpgradeContext context(added, facts, used, std::move(node), diagnostics);
+  UpgradeContext context(added, facts, used, read, std::move(node), diagnostics);
   std::string type = context.node.type;
   int64_t version = context.node.version;
   if (version < 6)
@@ -166,16 +181,12 @@ void Upgrader::upgradeNode(model::Node &&node, model::Graph &added, Facts &facts
 
 } // namespace
 
-void upgradeGraph(model::Graph &graph, Diagnostics &diagnostics) {
-  std::unordered_set<std::string> names;
-  collectNames(graph, names);
-  Upgrader(std::move(names), diagnostics).run(graph, nullptr);
-}
+void upgradeGraph(model::Graph &graph, Diagnostics &diagnostics) { Upgrader(graph, diagnostics).run(graph, nullptr); }
 
 int64_t formSince(llvm::StringRef name) {
   int64_t since = introducedIn("", name);
   for (const Change &change : changes)
-    if (name == change.name && change.version != INT64_MAX)
+    if (name == change.name && change.version != INT64_MAX && !change.isCompatible)
       since = std::max(since, change.version);
   return since;
 }

@@ -16,7 +16,8 @@ namespace firn {
 /// Upgrades all nodes of ai.onnx in `graph`, whose nodes are in order. Afterwards their version is the newest.
 void upgradeGraph(model::Graph &graph, Diagnostics &diagnostics);
 
-/// The oldest opset of ai.onnx in which the newest form of the operator means the same; 0 if it is not ONNX's.
+/// The oldest opset of ai.onnx in which the newest form of the operator means the same, where it is accepted at all
+/// (versionAccepting); 0 if it is not ONNX's.
 int64_t formSince(llvm::StringRef name);
 
 /// What is known of values while walking a graph, and of those of the graphs around it.
@@ -38,9 +39,10 @@ struct Facts {
 /// One node on its way up.
 class UpgradeContext {
 public:
-  UpgradeContext(model::Graph &upgraded, Facts &valueFacts, std::unordered_set<std::string> &names, model::Node &&taken,
-                 Diagnostics &reported)
-      : node(std::move(taken)), facts(valueFacts), graph(upgraded), used(names), diagnostics(reported) {}
+  UpgradeContext(model::Graph &upgraded, Facts &valueFacts, std::unordered_set<std::string> &names,
+                 const std::unordered_set<std::string> &namesRead, model::Node &&taken, Diagnostics &reported)
+      : node(std::move(taken)), facts(valueFacts), graph(upgraded), used(names), read(namesRead),
+        diagnostics(reported) {}
 
   model::Node node;
   Facts &facts;
@@ -56,6 +58,10 @@ public:
   void drop(llvm::StringRef attribute);
   /// Input i, "" where it is left out.
   std::string input(size_t i) const { return i < node.inputs.size() ? node.inputs[i] : ""; }
+  /// Whether output i is given and somebody reads it.
+  bool reads(size_t i) const {
+    return i < node.outputs.size() && !node.outputs[i].empty() && read.count(node.outputs[i]) != 0;
+  }
   void setInput(size_t i, const std::string &name);
 
   /// Constants of the graph: a list or a scalar of i64, a scalar of the element type of `like`.
@@ -80,6 +86,7 @@ private:
 
   model::Graph &graph;
   std::unordered_set<std::string> &used;
+  const std::unordered_set<std::string> &read;
   Diagnostics &diagnostics;
 };
 

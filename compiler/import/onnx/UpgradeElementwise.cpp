@@ -86,7 +86,7 @@ void clip11(UpgradeContext &context) {
 }
 
 void dropout7(UpgradeContext &context) {
-  if (context.intOf("is_test", 0) == 0 && context.node.outputs.size() > 1 && !context.node.outputs[1].empty())
+  if (context.intOf("is_test", 0) == 0 && context.reads(1))
     context.unsupported("dropout in training mode is not supported");
   context.drop("is_test");
 }
@@ -96,7 +96,7 @@ void dropout12(UpgradeContext &context) {
     context.setInput(1, context.scalarLike("ratio", context.floatOf("ratio", 0.5f), context.input(0)));
   context.drop("ratio");
   // Before version 10 the mask had the type of the data.
-  if (context.node.version < 10 && context.node.outputs.size() > 1 && !context.node.outputs[1].empty())
+  if (context.node.version < 10 && context.reads(1))
     context.emitAfter(1, "mask", "CastLike", {context.input(0)});
 }
 
