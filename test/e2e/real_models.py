@@ -19,9 +19,11 @@ import product
 RTOL, ATOL = 1e-3, 1e-4
 
 
-def last_line(message):
-    lines = [line for line in message.splitlines() if line.strip()]
-    return lines[-1].strip()[:300] if lines else '(no message)'
+def reason(message):
+    """The line of a message that says most: the first error, else the last line."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    errors = [line for line in lines if 'error' in line]
+    return (errors or lines[-1:] or ['(no message)'])[0][:300]
 
 
 def digest(path):
@@ -34,7 +36,7 @@ def check(tools, folder, work, level, threads):
     start = time.monotonic()
     result = tools.compile(folder / 'model.onnx', artifact, level, timeout=600)
     seconds = time.monotonic() - start
-    yield f'compiles in {seconds:.1f} s', '' if result.status == product.DONE else f'{result.describe()}: {last_line(result.message)}'
+    yield f'compiles in {seconds:.1f} s', '' if result.status == product.DONE else f'{result.describe()}: {reason(result.message)}'
     if result.status != product.DONE:
         return
     for data in sorted(folder.glob('test_data_set_*')):
@@ -43,7 +45,7 @@ def check(tools, folder, work, level, threads):
             shutil.rmtree(got, ignore_errors=True)
             got.mkdir()
             result = tools.run(artifact, data, got, '--threads', str(count), timeout=300)
-            why = f'{result.describe()}: {last_line(result.message)}' if result.status != product.DONE else product.compare_outputs(
+            why = f'{result.describe()}: {reason(result.message)}' if result.status != product.DONE else product.compare_outputs(
                 got, data, RTOL, ATOL)
             yield f'{data.name} on {count} threads matches its golden', why
 
@@ -54,11 +56,11 @@ def check_artifact(tools, folder, work, level):
     for path in (first, second):
         result = tools.compile(folder / 'model.onnx', path, level, '--proof', timeout=600)
         if result.status != product.DONE:
-            yield 'compiles with --proof', f'{result.describe()}: {last_line(result.message)}'
+            yield 'compiles with --proof', f'{result.describe()}: {reason(result.message)}'
             return
     yield 'two compilations are byte-identical', '' if digest(first) == digest(second) else 'they differ'
     result = product.run([tools.bin / 'firn-run', first, '--verify'], timeout=300)
-    yield 'the artifact verifies', '' if result.status == product.DONE else f'{result.describe()}: {last_line(result.message)}'
+    yield 'the artifact verifies', '' if result.status == product.DONE else f'{result.describe()}: {reason(result.message)}'
 
 
 def main():
