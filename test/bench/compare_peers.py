@@ -105,6 +105,10 @@ def largest_difference(got, want):
     return worst
 
 
+def first_error(message):
+    return next((line for line in message.splitlines() if 'error' in line), message.strip()[-300:])
+
+
 def measure(name, folder, tools, library, threads, args, work):
     inputs = load_inputs(folder / 'test_data_set_0')
     model = folder / 'model.onnx'
@@ -123,7 +127,7 @@ def measure(name, folder, tools, library, threads, args, work):
         result = tools.compile(model, artifact, *args.options.split(), timeout=600)
         row['compile_seconds'] = round(time.perf_counter() - start, 2)
         if result.status != 0:
-            return {**row, 'error': f'firnc: {result.describe()}: {result.message.strip()[-300:]}'}
+            return {**row, 'error': f'firnc: {result.describe()}: {first_error(result.message)}'}
     try:
         return {**row, **compare(artifact, model, inputs, library, threads, args)}
     except (firn_api.Failure, RuntimeError) as error:
@@ -177,7 +181,7 @@ def compare(artifact, model, inputs, library, threads, args):
 
 
 def start_and_memory(name, folder, tools, artifact, row):
-    """Point by point: a new process of firn-run until its end, and the peak resident memory of ten runs in one."""
+    """A new process of firn-run until its end, and the peak resident memory of many runs in one."""
     inputs = folder / 'test_data_set_0'
     command = [str(tools.bin / 'firn-run'), str(artifact), '--inputs', str(inputs), '--threads', str(row['threads'])]
     times = []
@@ -187,11 +191,10 @@ def start_and_memory(name, folder, tools, artifact, row):
         times.append(time.perf_counter() - start)
     allowed = row['firn_ms'] + 10 + .1 * row['weights_bytes'] / 1e6
     row['process_ms'], row['process_allowed_ms'] = min(times) * 1e3, allowed
-    # A process of its own between, because a child's peak would begin with the memory of this one.
-    probe = ('import resource,subprocess,sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);'
-             'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)')
-    done = subprocess.run([sys.executable, '-S', '-E', '-c', probe, *command, '--repeat', '10'], capture_output=True, text=True, check=True)
-    row['peak_rss_bytes'] = int(done.stdout) * 1024
+    # Not by getrusage(): a child's peak begins with the memory of whoever started it.
+    done = subprocess.run([str(tools.bin / 'firn-bench'), *command[1:], '--seconds', '.3', '--starts', '0', '--json'], capture_output=True,
+                          text=True, check=True)
+    row['peak_rss_bytes'] = json.loads(done.stdout)['peak_rss_bytes']
     row['peak_rss_allowed_bytes'] = row['weights_bytes'] + row['arena_bytes'] + 8 * 1024 * 1024
 
 
