@@ -192,7 +192,7 @@ def start_and_memory(name, folder, tools, artifact, row):
     allowed = row['firn_ms'] + 10 + .1 * row['weights_bytes'] / 1e6
     row['process_ms'], row['process_allowed_ms'] = min(times) * 1e3, allowed
     # Not by getrusage(): a child's peak begins with the memory of whoever started it.
-    done = subprocess.run([str(tools.bin / 'firn-bench'), *command[1:], '--seconds', '.3', '--starts', '0', '--json'], capture_output=True,
+    done = subprocess.run([str(tools.bin / 'firn-bench'), *command[1:], '--seconds', '.3', '--starts', '1', '--json'], capture_output=True,
                           text=True, check=True)
     row['peak_rss_bytes'] = json.loads(done.stdout)['peak_rss_bytes']
     row['peak_rss_allowed_bytes'] = row['weights_bytes'] + row['arena_bytes'] + 8 * 1024 * 1024
