@@ -2,8 +2,8 @@
 #include "compiler/driver/Stages.h"
 
 #include "compiler/codegen/cpu/Contraction.h"
-#include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
+#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
@@ -12,12 +12,14 @@ namespace firn {
 LogicalResult optimise(ModuleOp module, const CompileModelOptions &) {
   PassManager manager(module.getContext());
   manager.enableVerifier(false);
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 3; ++round) {
     manager.addPass(createInferShapes());
     manager.addPass(createFoldShapes());
     FoldConstantsOptions folding;
     folding.maxGrowth = int64_t(64) << 20; // compiled weights may grow: a fold saves work at every run
     manager.addPass(createFoldConstants(folding));
+    manager.addPass(createSimplifyControl());
+    manager.addPass(createEliminateDead());
   }
   return manager.run(module);
 }

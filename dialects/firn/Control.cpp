@@ -29,8 +29,12 @@ LogicalResult IfOp::verify() {
 /// Both branches have been inferred: a dimension is known where they agree on it.
 void IfOp::inferShapes(Inference &inference) {
   auto *then = getThenBranch().front().getTerminator(), *otherwise = getElseBranch().front().getTerminator();
+  auto condition = inference.elements(0);
+  bool isKnown = condition && condition->size() == 1 && (*condition)[0].isConstant();
   for (unsigned i = 0; i < getNumResults(); ++i) {
     Value a = then->getOperand(i), b = otherwise->getOperand(i);
+    if (isKnown)
+      a = b = (*condition)[0].constant() ? a : b;
     if (isa_and_nonnull<FailOp>(a.getDefiningOp()))
       a = b;
     if (isa_and_nonnull<FailOp>(b.getDefiningOp()))

@@ -52,6 +52,8 @@ void inferUnary(Inference &inference) {
     return;
   if (name == "identity")
     inference.resultElements(0, *elements);
+  if (name == "not" && elements->size() == 1 && (*elements)[0].isConstant())
+    inference.resultElements(0, {DimExpr((*elements)[0].constant() == 0)});
   if (name == "neg") {
     for (DimExpr &e : *elements)
       e = DimExpr(0) - e;
@@ -87,6 +89,21 @@ void inferBinary(Inference &inference) {
 void inferComparison(Inference &inference) {
   requireSameElementType(inference, 0, 1);
   inference.result(0, IntegerType::get(inference.operation()->getContext(), 1), broadcastAll(inference));
+  // A comparison of shape values decides which branch of an If the model means.
+  auto a = inference.elements(0), b = inference.elements(1);
+  if (!a || !b || a->size() != 1 || b->size() != 1)
+    return;
+  DimExpr difference = (*a)[0] - (*b)[0];
+  if (!difference.isConstant())
+    return;
+  int64_t d = difference.constant();
+  StringRef name = inference.operation()->getName().stripDialect();
+  bool holds = name == "equal"              ? d == 0
+               : name == "greater"          ? d > 0
+               : name == "less"             ? d < 0
+               : name == "greater_or_equal" ? d >= 0
+                                            : d <= 0;
+  inference.resultElements(0, {DimExpr(holds)});
 }
 
 void inferVariadic(Inference &inference) {
@@ -119,8 +136,16 @@ void inferCast(Inference &inference) {
   if (!type)
     return inference.error("expected an element type of TensorProto.DataType in 'to', found " + Twine(to));
   inference.result(0, type, inference.dims(0));
-  if (auto elements = inference.elements(0); elements && (to == FIRN_I64 || to == FIRN_I32))
+  auto elements = inference.elements(0);
+  if (!elements)
+    return;
+  if (to == FIRN_I64 || to == FIRN_I32)
     inference.resultElements(0, *elements);
+  if (to == FIRN_BOOL && elements->size() == 1) {
+    const DimExpr &e = (*elements)[0];
+    if (e.isConstant() || e.isAtLeast(1))
+      inference.resultElements(0, {DimExpr(!e.isConstant() || e.constant() != 0)});
+  }
 }
 
 void inferCastLike(Inference &inference) { inference.result(0, inference.elementType(1), inference.dims(0)); }

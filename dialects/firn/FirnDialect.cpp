@@ -280,17 +280,20 @@ std::optional<SmallVector<DimExpr>> integerElements(Value value) {
   auto bytes = constantBytes(constant);
   int32_t dtype = dtypeOf(type.getElementType());
   int64_t count = type.getNumElements();
-  if (!bytes || count > 4096 || (dtype != FIRN_I64 && dtype != FIRN_I32))
+  if (!bytes || count > 4096 || (dtype != FIRN_I64 && dtype != FIRN_I32 && dtype != FIRN_BOOL))
     return std::nullopt;
+  int64_t size = firn_dtype_bytes(dtype, 1);
   SmallVector<DimExpr> elements;
   for (int64_t i = 0; i < count; ++i) {
-    const char *at = bytes->bytes.data() + (bytes->isSplat ? 0 : i * (dtype == FIRN_I64 ? 8 : 4));
-    int64_t wide;
+    const char *at = bytes->bytes.data() + (bytes->isSplat ? 0 : i * size);
+    int64_t wide = *at != 0; // bool
     int32_t narrow;
-    std::memcpy(&narrow, at, 4);
-    wide = narrow;
-    if (dtype == FIRN_I64)
+    if (dtype == FIRN_I64) {
       std::memcpy(&wide, at, 8);
+    } else if (dtype == FIRN_I32) {
+      std::memcpy(&narrow, at, 4);
+      wide = narrow;
+    }
     elements.push_back(DimExpr(wide));
   }
   return elements;

@@ -118,6 +118,8 @@ void inferConv(Inference &inference) {
 }
 
 void inferConvTranspose(Inference &inference) {
+  if (inference.stringAttribute("layout", "") == "nhwc") // an operation with its channels last keeps its result's type
+    return;
   auto x = inference.dims(0), w = inference.dims(1);
   if (!x || !w)
     return inference.result(0, inference.elementType(0), std::nullopt);
@@ -178,6 +180,8 @@ void inferPool(Inference &inference) {
 }
 
 void inferGlobalPool(Inference &inference) {
+  if (inference.stringAttribute("layout", "") == "nhwc")
+    return;
   auto x = inference.dims(0);
   if (x)
     for (size_t i = 2; i < x->size(); ++i)

@@ -7,6 +7,7 @@
 #include "dialects/firn/Inference.h"
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
+#include "runtime/abi/dtype.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -57,20 +58,22 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
     auto elements = integerElements(op->getResult(0));
     if (!type || !elements || !type.hasStaticShape() || type.getRank() > 1 ||
         type.getNumElements() != int64_t(elements->size()) ||
-        !(type.getElementType().isSignlessInteger(64) || type.getElementType().isSignlessInteger(32)))
+        !(type.getElementType().isSignlessInteger(64) || type.getElementType().isSignlessInteger(32) ||
+          type.getElementType().isInteger(1)))
       return;
     OpBuilder builder(op);
     type = RankedTensorType::get(type.getShape(), type.getElementType());
-    bool isWide = type.getElementType().isSignlessInteger(64);
+    size_t size = firn_dtype_bytes(dtypeOf(type.getElementType()), 1);
     Operation *replacement;
     if (llvm::all_of(*elements, [](const DimExpr &e) { return e.isConstant(); })) {
-      std::vector<char> bytes(elements->size() * (isWide ? 8 : 4));
+      std::vector<char> bytes(elements->size() * size);
       for (auto [i, e] : llvm::enumerate(*elements)) {
-        int64_t wide = e.constant();
-        int32_t narrow = int32_t(wide);
-        std::memcpy(bytes.data() + i * (isWide ? 8 : 4), isWide ? static_cast<void *>(&wide) : &narrow, isWide ? 8 : 4);
+        int64_t wide = e.constant(); // little-endian: the low bytes come first
+        std::memcpy(bytes.data() + i * size, &wide, size);
       }
       replacement = builder.create<ConstantOp>(op->getLoc(), constantFromBytes(type, bytes));
+    } else if (type.getElementType().isInteger(1)) {
+      return;
     } else {
       SmallVector<StringRef> texts;
       SmallVector<std::string> storage;

@@ -30,12 +30,29 @@ using Problems = std::vector<Problem>;
 
 class Inferrer {
 public:
+  /// `prefersThen`: which branch of an If is compiled where both are sound and differ in rank.
+  explicit Inferrer(bool prefersThenBranch) : prefersThen(prefersThenBranch) {}
+  bool foundDifferentRanks() const { return foundRanks; }
+
   void block(Block &block, Problems &problems) {
     for (Operation &op : llvm::make_early_inc_range(block))
       operation(&op, problems);
   }
 
 private:
+  bool prefersThen;
+  bool foundRanks = false;
+
+  static bool ranksDiffer(IfOp op) {
+    Operation *yields[] = {op.getThenBranch().front().getTerminator(), op.getElseBranch().front().getTerminator()};
+    for (auto [a, b] : llvm::zip(yields[0]->getOperandTypes(), yields[1]->getOperandTypes())) {
+      auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
+      if (x && y && x.getRank() != y.getRank())
+        return true;
+    }
+    return false;
+  }
+
   void operation(Operation *op, Problems &problems) {
     if (auto branch = dyn_cast<IfOp>(op))
       branches(branch, problems);
@@ -60,6 +77,11 @@ private:
       else if (inferred.elementType && isa<UnrankedTensorType>(value.getType()))
         value.setType(UnrankedTensorType::get(inferred.elementType));
     }
+    if (auto branch = dyn_cast<IfOp>(op)) // a failing branch yields nothing of its own
+      for (Region *region : {&branch.getThenBranch(), &branch.getElseBranch()})
+        for (auto [result, yielded] : llvm::zip(op->getResults(), region->front().getTerminator()->getOperands()))
+          if (isa_and_nonnull<FailOp>(yielded.getDefiningOp()))
+            yielded.setType(result.getType());
     if (op->getNumResults() != 1)
       return;
     const auto &elements = inference.inferred()[0].elements;
@@ -76,11 +98,25 @@ private:
   void branches(IfOp op, Problems &problems) {
     Problems wrong[2];
     Region *regions[] = {&op.getThenBranch(), &op.getElseBranch()};
+    if (auto condition = integerElements(op.getCondition());
+        condition && condition->size() == 1 && (*condition)[0].isConstant())
+      return block(regions[(*condition)[0].constant() ? 0 : 1]->front(),
+                   problems); // the other may be wrong without harm
     for (int i = 0; i < 2; ++i)
       block(regions[i]->front(), wrong[i]);
     if (wrong[0].empty() == wrong[1].empty()) {
       for (auto &list : wrong)
         problems.insert(problems.end(), list.begin(), list.end());
+      if (problems.empty() && ranksDiffer(op)) {
+        // Only running tells the rank. One branch is compiled, the other fails if it is ever taken.
+        foundRanks = true;
+        int other = prefersThen ? 1 : 0;
+        op->emitWarning() << "its branches have results of different rank; the " << (other ? "else" : "then")
+                          << " branch fails if it is ever taken";
+        replaceByFailure(op, regions[other]->front(),
+                         nodeName(op.getLoc()) +
+                             ": this branch gives a result of another rank than the model was compiled for");
+      }
       return;
     }
     int bad = wrong[0].empty() ? 1 : 0;
@@ -159,18 +195,38 @@ private:
 
 struct InferShapes : impl::InferShapesBase<InferShapes> {
   void runOnOperation() override {
-    for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (func.isDeclaration())
-        continue;
-      Problems problems;
-      Inferrer().block(func.getBody().front(), problems);
-      for (const Problem &problem : problems)
-        problem.op->emitError(problem.message);
-      if (!problems.empty())
+    for (auto func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (!func.isDeclaration() && !infer(func))
         return signalPassFailure();
-      Operation *end = func.getBody().front().getTerminator();
-      func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), end->getOperandTypes()));
+  }
+
+  /// Infers a copy first where a choice between branches may turn out wrong.
+  bool infer(func::FuncOp func) {
+    Operation *copy = func->clone();
+    Problems problems;
+    Inferrer inferrer(true);
+    inferrer.block(func.getBody().front(), problems);
+    if (!problems.empty() && inferrer.foundDifferentRanks()) {
+      Problems again;
+      auto other = cast<func::FuncOp>(copy);
+      getOperation().insert(func, other);
+      Inferrer(false).block(other.getBody().front(), again);
+      if (again.empty()) {
+        func.erase();
+        finish(other);
+        return true;
+      }
     }
+    for (const Problem &problem : problems)
+      problem.op->emitError(problem.message);
+    copy->erase();
+    finish(func);
+    return problems.empty();
+  }
+
+  void finish(func::FuncOp func) {
+    Operation *end = func.getBody().front().getTerminator();
+    func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), end->getOperandTypes()));
   }
 };
 } // namespace

@@ -13,7 +13,9 @@ namespace firn {
 ReferenceAttributes::ReferenceAttributes(Operation *op) {
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName().getValue();
-    if (!name.starts_with("firn.") && name != "callee" && name != "layout")
+    // A string called layout is the compiler's own (nhwc); the recurrent operators have an integer of that name.
+    bool isOurs = name.starts_with("firn.") || name == "callee" || (name == "layout" && isa<StringAttr>(attribute.getValue()));
+    if (!isOurs)
       add(name, attribute.getValue());
   }
 }
@@ -160,57 +162,81 @@ std::optional<int64_t> byteSize(const firn_view &view) {
 }
 } // namespace
 
-std::optional<SmallVector<ElementsAttr>> evaluate(Operation *op, ArrayRef<ElementsAttr> operands, int64_t maxBytes,
-                                                  std::string &whyNot) {
+std::optional<ReferenceTensor> referenceTensor(ElementsAttr value) {
+  auto type = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+  auto bytes = constantBytes(value);
+  if (!type || !bytes || type.getRank() > FIRN_MAX_RANK)
+    return std::nullopt;
+  ReferenceTensor tensor{};
+  tensor.view.dtype = dtypeOf(type.getElementType());
+  tensor.view.rank = type.getRank();
+  llvm::copy(type.getShape(), tensor.view.dims);
+  if (bytes->isSplat) {
+    tensor.bytes = std::make_shared<std::vector<char>>(*expandedBytes(value));
+    tensor.view.data = tensor.bytes->data();
+  } else {
+    tensor.view.data = const_cast<char *>(bytes->bytes.data()); // the context keeps it
+  }
+  return tensor;
+}
+
+std::optional<std::vector<ReferenceTensor>> runReference(Operation *op, ArrayRef<firn_view> inputs, int64_t maxBytes,
+                                                         std::string &whyNot) {
   const firn_operator *reference = referenceOperator(op);
   if (!reference) {
     whyNot = "there is no reference kernel";
     return std::nullopt;
   }
   Call call(op);
-  std::deque<std::vector<char>> storage;
-  for (auto [i, operand] : llvm::enumerate(operands)) {
-    if (!operand)
-      continue;
-    auto type = cast<RankedTensorType>(operand.getType());
-    auto bytes = constantBytes(operand);
-    if (!bytes || type.getRank() > FIRN_MAX_RANK) {
-      whyNot = "operand " + std::to_string(i) + " is no numeric constant";
-      return std::nullopt;
-    }
-    firn_view &view = call.inputs[i];
-    view.dtype = dtypeOf(type.getElementType());
-    view.rank = type.getRank();
-    llvm::copy(type.getShape(), view.dims);
-    if (bytes->isSplat) {
-      storage.push_back(*expandedBytes(operand));
-      view.data = storage.back().data();
-    } else {
-      view.data = const_cast<char *>(bytes->bytes.data());
-    }
-  }
+  call.inputs.assign(inputs.begin(), inputs.end());
+  call.call.inputs = call.inputs.data();
   if (reference->infer(&call.call) != FIRN_CALL_OK) {
     whyNot = call.message;
     return std::nullopt;
   }
-  std::deque<std::vector<char>> results;
+  std::vector<ReferenceTensor> results;
   for (firn_view &view : call.outputs) {
     auto size = byteSize(view);
     if (!size || *size > maxBytes || view.dtype == FIRN_STRING) {
       whyNot = "a result would be too large or is no number";
       return std::nullopt;
     }
-    results.emplace_back(*size);
-    view.data = results.back().data();
+    results.push_back({view, std::make_shared<std::vector<char>>(*size)});
+    results.back().view.data = view.data = results.back().bytes->data();
   }
   if (reference->run(&call.call) != FIRN_CALL_OK) {
     whyNot = call.message;
     return std::nullopt;
   }
+  return results;
+}
+
+std::optional<SmallVector<ElementsAttr>> evaluate(Operation *op, ArrayRef<ElementsAttr> operands, int64_t maxBytes,
+                                                  std::string &whyNot) {
+  std::vector<ReferenceTensor> storage;
+  std::vector<firn_view> inputs;
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    if (!operand) {
+      inputs.push_back({});
+      inputs.back().rank = -1;
+      continue;
+    }
+    auto tensor = referenceTensor(operand);
+    if (!tensor) {
+      whyNot = "operand " + std::to_string(i) + " is no numeric constant";
+      return std::nullopt;
+    }
+    storage.push_back(*tensor);
+    inputs.push_back(tensor->view);
+  }
+  auto results = runReference(op, inputs, maxBytes, whyNot);
+  if (!results)
+    return std::nullopt;
   SmallVector<ElementsAttr> values;
-  for (auto [view, bytes] : llvm::zip(call.outputs, results)) {
-    Type element = elementTypeOf(op->getContext(), view.dtype);
-    values.push_back(constantFromBytes(RankedTensorType::get(ArrayRef(view.dims, view.rank), element), bytes));
+  for (const ReferenceTensor &result : *results) {
+    Type element = elementTypeOf(op->getContext(), result.view.dtype);
+    values.push_back(
+        constantFromBytes(RankedTensorType::get(ArrayRef(result.view.dims, result.view.rank), element), *result.bytes));
   }
   return values;
 }

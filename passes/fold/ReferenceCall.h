@@ -5,6 +5,7 @@
 #include "dialects/firn/Inference.h"
 #include "runtime/abi/reference.h"
 #include <deque>
+#include <memory>
 
 namespace firn {
 
@@ -28,6 +29,19 @@ const firn_operator *referenceOperator(mlir::Operation *op);
 
 /// The bytes of a frozen numeric tensor, splats written out; nothing for strings and non-constants.
 std::optional<std::vector<char>> expandedBytes(mlir::ElementsAttr value);
+
+/// A tensor of a run by reference kernels.
+struct ReferenceTensor {
+  firn_view view; // data points into bytes
+  std::shared_ptr<std::vector<char>> bytes;
+};
+
+/// Computes the results of `op` from concrete inputs (rank -1: absent); fails as evaluate() does.
+std::optional<std::vector<ReferenceTensor>> runReference(mlir::Operation *op, llvm::ArrayRef<firn_view> inputs,
+                                                         int64_t maxBytes, std::string &whyNot);
+
+/// A constant as a tensor; nothing for strings.
+std::optional<ReferenceTensor> referenceTensor(mlir::ElementsAttr value);
 
 /// Computes the results of `op` from constant operands (null for an absent one). Nothing, with the reason in `whyNot`,
 /// where an operand is missing or unsupported, the kernel refuses, or a result would be over `maxBytes`.

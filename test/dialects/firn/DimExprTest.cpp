@@ -1,0 +1,64 @@
+// DimExpr: one normal form, exact division, text that reads back.
+#include "dialects/firn/DimExpr.h"
+
+#include <catch2/catch.hpp>
+
+using firn::DimExpr;
+
+static const DimExpr n = DimExpr::symbol("n"), m = DimExpr::symbol("m");
+
+TEST_CASE("equal_sizes_have_equal_texts") {
+  CHECK((n + m).str() == (m + n).str());
+  CHECK((n * m * DimExpr(2)).str() == (DimExpr(2) * m * n).str());
+  CHECK((n - n).str() == "0");
+  CHECK((n + DimExpr(1) - DimExpr(1)) == n);
+  CHECK((n + DimExpr(1)) != n);
+  CHECK((n * DimExpr(2) + DimExpr(1)).str() == "2*n+1");
+}
+
+TEST_CASE("a_product_is_divided_by_its_factors") {
+  CHECK((n * m * DimExpr(384)).floorDiv(n * m * DimExpr(12)) == DimExpr(32));
+  CHECK((n * m).floorDiv(m) == n);
+  CHECK((n * m + n).floorDiv(m + DimExpr(1)) == n);
+  CHECK_FALSE(n.exactDiv(m).has_value());
+  CHECK_FALSE((n + DimExpr(1)).exactDiv(DimExpr(2)).has_value());
+}
+
+TEST_CASE("whole_multiples_leave_a_floor_division") {
+  CHECK((DimExpr(4) * n + DimExpr(1)).floorDiv(DimExpr(2)) == DimExpr(2) * n);
+  CHECK(n.floorDiv(DimExpr(2)).floorDiv(DimExpr(2)) == n.floorDiv(DimExpr(4)));
+  CHECK((n + DimExpr(5)).floorDiv(DimExpr(2)) == (n + DimExpr(1)).floorDiv(DimExpr(2)) + DimExpr(2));
+  CHECK(n.ceilDiv(DimExpr(2)) == (n + DimExpr(1)).floorDiv(DimExpr(2)));
+}
+
+TEST_CASE("constants_divide_downwards") {
+  CHECK(DimExpr(-7).floorDiv(DimExpr(2)) == DimExpr(-4));
+  CHECK(DimExpr(7).ceilDiv(DimExpr(2)) == DimExpr(4));
+  CHECK(DimExpr(-7).mod(DimExpr(3)) == DimExpr(2));
+  CHECK(DimExpr(7).floorDiv(DimExpr(0)) == DimExpr(0));
+}
+
+TEST_CASE("sizes_are_not_negative") {
+  CHECK(n.isAtLeast(0));
+  CHECK((n + DimExpr(3)).isAtLeast(3));
+  CHECK_FALSE(n.isAtLeast(1));
+  CHECK_FALSE((n - DimExpr(1)).isAtLeast(0));
+  CHECK(DimExpr::max(n, DimExpr(0)) == n);
+  CHECK(DimExpr::min(n, n + DimExpr(2)) == n);
+  CHECK(DimExpr::max(n, m) == DimExpr::max(m, n));
+}
+
+TEST_CASE("texts_read_back") {
+  for (const DimExpr &e : {n, n * m + DimExpr(3), DimExpr::max(n - DimExpr(2), DimExpr(1)), n.floorDiv(m), n.mod(DimExpr(7)),
+                           DimExpr(-1) * n + DimExpr(12), DimExpr::symbol("u12.0.1") * DimExpr(2)}) {
+    auto read = DimExpr::parse(e.str());
+    REQUIRE(read.has_value());
+    CHECK(*read == e);
+  }
+}
+
+TEST_CASE("malformed_texts_are_refused") {
+  for (const char *text : {"", "n+", "(n", "floordiv(n)", "n m", "99999999999999999999", "f(n, m)"})
+    CHECK_FALSE(DimExpr::parse(text).has_value());
+  CHECK_FALSE(DimExpr::parse(std::string(100000, '(')).has_value());
+}

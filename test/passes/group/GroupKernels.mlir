@@ -1,0 +1,49 @@
+// RUN: firn-mlir-opt %s -firn-group | FileCheck %s
+// RUN: firn-mlir-opt %s -firn-group=single | FileCheck %s --check-prefix=SINGLE
+
+// CHECK-LABEL: @elementwise_chain_is_one_kernel
+// CHECK: firn.fused "map"
+// CHECK: firn.relu
+// CHECK: firn.mul
+// CHECK-NOT: firn.fused
+// CHECK: return
+// SINGLE-LABEL: @elementwise_chain_is_one_kernel
+// SINGLE: firn.fused "map"
+// SINGLE: firn.fused "map"
+func.func @elementwise_chain_is_one_kernel(%x: tensor<4x8xf32>, %y: tensor<8xf32>) -> tensor<4x8xf32> {
+  %0 = firn.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = firn.mul %0, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @bias_and_activation_join_the_contraction
+// CHECK: firn.fused "contraction"
+// CHECK: firn.matmul
+// CHECK: firn.add
+// CHECK: firn.gelu
+// CHECK-NOT: firn.fused
+// CHECK: return
+func.func @bias_and_activation_join_the_contraction(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>) -> tensor<4x16xf32> {
+  %0 = firn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %1 = firn.add %0, %b : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %2 = firn.gelu %1 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %2 : tensor<4x16xf32>
+}
+
+// CHECK-LABEL: @a_value_read_elsewhere_ends_the_group
+// CHECK: firn.fused "contraction"
+// CHECK: firn.fused "map"
+func.func @a_value_read_elsewhere_ends_the_group(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %0 = firn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %1 = firn.relu %0 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %0, %1 : tensor<4x16xf32>, tensor<4x16xf32>
+}
+
+// CHECK-LABEL: @an_epilogue_that_broadcasts_the_product_stays_outside
+// CHECK: firn.fused "contraction"
+// CHECK: firn.fused "map"
+func.func @an_epilogue_that_broadcasts_the_product_stays_outside(%x: tensor<1x8xf32>, %w: tensor<8x16xf32>, %y: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %0 = firn.matmul %x, %w : (tensor<1x8xf32>, tensor<8x16xf32>) -> tensor<1x16xf32>
+  %1 = firn.add %0, %y : (tensor<1x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %1 : tensor<4x16xf32>
+}
