@@ -65,6 +65,9 @@ def FuseBias : RewritingPass<"firn-fuse-bias"> {
 }
 
 // --- layout ---
+def AssignLayout : RewritingPass<"firn-assign-layout"> {
+  let summary = "give convolutions their channels last, and what lies between them where that saves moves";
+}
 
 // --- lowering ---
 def Decompose : RewritingPass<"firn-decompose"> {

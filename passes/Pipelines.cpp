@@ -67,6 +67,8 @@ void buildPreparePipeline(OpPassManager &manager, const PipelineOptions &options
   manager.addPass(createDecomposeEinsum());
   manager.addPass(createDecompose());
   buildOptimisePipeline(manager, options);
+  manager.addPass(createAssignLayout());
+  buildOptimisePipeline(manager, options);
 }
 
 } // namespace firn
