@@ -1,6 +1,7 @@
 // Which emitter serves a contraction, and the packing of its constants.
 #include "compiler/codegen/cpu/Contraction.h"
 
+#include "compiler/codegen/cpu/Convolution.h"
 #include "compiler/codegen/cpu/Matmul.h"
 #include "mlir/IR/Builders.h"
 
@@ -26,6 +27,8 @@ LogicalResult emitContraction(FusedOp fused, kernel::FuncOp func, const TargetDe
   }
   if (isa<MatMulOp, GemmOp>(op))
     return emitProduct(fused, op, func, target, whyNot);
+  if (isa<ConvOp>(op))
+    return emitConvolution(fused, op, func, target, whyNot);
   whyNot = "'" + op->getName().getStringRef().str() + "' has no generated code";
   return failure();
 }
@@ -40,42 +43,30 @@ std::vector<PackedWeight> planPacking(FusedOp fused, const TargetDescription &ta
   if (isa<MatMulOp, GemmOp>(op))
     if (auto plan = planProductPacking(fused, op, target))
       plans.push_back(*plan);
+  if (isa<ConvOp>(op))
+    if (auto plan = planConvolutionPacking(fused, op, target))
+      plans.push_back(*plan);
   return plans;
-}
-
-/// Offset of element `index` of the row-major space of `axes`.
-static int64_t offsetOf(ArrayRef<PackedWeight::Axis> axes, int64_t index) {
-  int64_t offset = 0;
-  for (const PackedWeight::Axis &axis : llvm::reverse(axes)) {
-    offset += index % axis.size * axis.stride;
-    index /= axis.size;
-  }
-  return offset;
 }
 
 std::vector<char> packWeights(const PackedWeight &w, const ConstantBytes &bytes) {
   int64_t size = Elements::bytes(w.elementType);
   std::vector<char> packed(w.elements() * size, 0);
-  std::vector<int64_t> columns(w.n), rows(w.k);
-  for (int64_t c = 0; c < w.n; ++c) {
-    int64_t logical = w.order.empty() ? c : w.order[c];
-    columns[c] = logical < 0 ? -1 : offsetOf(w.nAxes, logical);
-  }
-  for (int64_t r = 0; r < w.k; ++r)
-    rows[r] = offsetOf(w.kAxes, r);
-  int64_t panelSize = w.paddedK() * w.nr;
+  char *panel = packed.data();
   for (int64_t g = 0; g < w.groups; ++g) {
-    int64_t groupStart = w.offset + offsetOf(w.groupAxes, g);
-    for (int64_t c = 0; c < w.n; ++c) {
-      if (columns[c] < 0)
-        continue;
-      char *panel = packed.data() + (g * w.panels() + c / w.nr) * panelSize * size;
+    const std::vector<int64_t> &rows = w.rows[w.rows.size() == 1 ? 0 : g];
+    for (int64_t first = 0; first < w.n; first += w.nr, panel += w.paddedK() * w.nr * size)
       for (int64_t r = 0; r < w.k; ++r) {
-        int64_t from = bytes.isSplat ? 0 : groupStart + columns[c] + rows[r];
-        int64_t to = r / w.kStep * w.nr * w.kStep + c % w.nr * w.kStep + r % w.kStep;
-        std::memcpy(panel + to * size, bytes.bytes.data() + from * size, size);
+        if (rows[r] < 0)
+          continue;
+        char *to = panel + (r / w.kStep * w.nr * w.kStep + r % w.kStep) * size;
+        for (int64_t c = 0; c < std::min(w.nr, w.n - first); ++c) {
+          if (w.columns[first + c] < 0)
+            continue;
+          int64_t from = bytes.isSplat ? 0 : w.groupStarts[g] + rows[r] + w.columns[first + c];
+          std::memcpy(to + c * w.kStep * size, bytes.bytes.data() + from * size, size);
+        }
       }
-    }
   }
   return packed;
 }

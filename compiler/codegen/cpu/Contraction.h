@@ -36,17 +36,12 @@ struct PackedWeight {
   int64_t n = 0;
   int64_t k = 0;
   int64_t nr = 0;
-  mlir::Type elementType;
-  /// Where element (group, k, n) is in the constant: an index over `outer` axes (row-major sizes) times strides.
-  /// `kAxes` splits k, `nAxes` splits n; offsets add up. -1: a column of padding.
-  struct Axis {
-    int64_t size;
-    int64_t stride; // in elements of the constant
-  };
-  llvm::SmallVector<Axis> groupAxes, kAxes, nAxes;
-  int64_t offset = 0;
-  /// Columns of one panel in another order: column c of the n columns is logical column `order[c]` (empty: as it is).
-  std::vector<int64_t> order;
+  mlir::Type elementType = {};
+  // Element (group, k, n) is element groupStarts[group] + rows[k] + columns[n] of the constant, 0 where one of them is
+  // negative. `rows` has one list for all groups, or one for each.
+  std::vector<int64_t> groupStarts = {0};
+  std::vector<std::vector<int64_t>> rows;
+  std::vector<int64_t> columns;
   int64_t kStep = 1; // panels are [k / kStep][nr][kStep]: 4 for byte dot products
 
   int64_t panels() const { return (n + nr - 1) / nr; }

@@ -108,13 +108,6 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
   return p;
 }
 
-static bool isFloat(Type type) { return type.isF32() || type.isF16() || type.isBF16() || type.isF64(); }
-
-/// The accumulators' type for elements of this type.
-static Type sumType(Type elementType) {
-  return elementType.isF64() ? elementType : Type(Float32Type::get(elementType.getContext()));
-}
-
 static TileShape tileShape(const MatrixProduct &p, Type type) {
   TileShape shape{p.m.asConstant(), p.n.asConstant(), type.getIntOrFloatBitWidth() / 8};
   if (p.am.isConstant())
@@ -125,7 +118,7 @@ static TileShape tileShape(const MatrixProduct &p, Type type) {
 std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, const TargetDescription &target) {
   std::string whyNot;
   auto p = readProduct(op, whyNot);
-  if (!p || !isFloat(p->elementType()))
+  if (!p || !isFloatElement(p->elementType()))
     return std::nullopt;
   unsigned operand = p->b.argument.getArgNumber();
   if (packingOf(fused, operand) || !constantOf(fused.getInputs()[operand]) || !p->b.argument.hasOneUse())
@@ -141,13 +134,20 @@ std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, con
   w.k = p->k.constant();
   w.nr = chooseTile(target, tileShape(*p, sumType(p->elementType()))).columns();
   w.elementType = p->b.elementType;
+  w.groupStarts = {p->b.offset.constant()};
   for (unsigned i = 0; i + 2 < p->b.rank(); ++i) {
-    w.groupAxes.push_back({p->b.dims[i].constant(), p->b.strides[i].constant()});
-    w.groups *= p->b.dims[i].constant();
+    std::vector<int64_t> starts;
+    for (int64_t start : w.groupStarts)
+      for (int64_t index = 0; index < p->b.dims[i].constant(); ++index)
+        starts.push_back(start + index * p->b.strides[i].constant());
+    w.groupStarts = starts;
   }
-  w.kAxes.push_back({w.k, p->bk.constant()});
-  w.nAxes.push_back({w.n, p->bn.constant()});
-  w.offset = p->b.offset.constant();
+  w.groups = w.groupStarts.size();
+  w.rows.emplace_back();
+  for (int64_t r = 0; r < w.k; ++r)
+    w.rows[0].push_back(r * p->bk.constant());
+  for (int64_t c = 0; c < w.n; ++c)
+    w.columns.push_back(c * p->bn.constant());
   return w;
 }
 
@@ -606,7 +606,8 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
   auto product = readProduct(op, whyNot);
   if (!product)
     return failure();
-  if (!isFloat(product->elementType()) || (!product->scale && product->b.elementType != product->elementType())) {
+  if (!isFloatElement(product->elementType()) ||
+      (!product->scale && product->b.elementType != product->elementType())) {
     whyNot = "a product of " + elementTypeText(product->elementType());
     return failure();
   }

@@ -8,6 +8,12 @@ using namespace mlir;
 
 namespace firn {
 
+bool isFloatElement(Type type) { return type.isF32() || type.isF16() || type.isBF16() || type.isF64(); }
+
+Type sumType(Type elementType) {
+  return elementType.isF64() ? elementType : Type(Float32Type::get(elementType.getContext()));
+}
+
 // Register tiles that LLVM 19 keeps in registers (no spill in the k loop), by registers of the target. Measured on
 // AVX-512 and AVX2 machines: 32 registers hold 24 accumulators beside 2-4 vectors of B, 16 hold 12.
 static bool fitsRegisters(const TargetDescription &target, int64_t rows, int64_t vectors) {

@@ -18,6 +18,10 @@ struct Tile {
 /// Cycles of one step along k of a tile, in units of one vector FMA at the target's full rate.
 double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors);
 
+/// Whether products of elements of this type are sums in floating point, and the type of those sums.
+bool isFloatElement(mlir::Type elementType);
+mlir::Type sumType(mlir::Type elementType);
+
 /// What a tile is chosen for. Sizes that are not known while compiling are absent.
 struct TileShape {
   std::optional<int64_t> m, n;

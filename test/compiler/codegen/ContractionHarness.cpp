@@ -370,7 +370,10 @@ std::string CompiledCase::texts() const {
   return state->kernel.kernelText + "\n" + state->kernel.llvmText + "\n" + state->kernel.assemblyText;
 }
 
-void CompiledCase::run(int workers) {
+void CompiledCase::run(int workers, bool isPoisoned) {
+  // Results of an earlier run must not pass for those of this one: poison them.
+  for (size_t i = state->fused.getNumOperands(); isPoisoned && i < state->buffers.size(); ++i)
+    std::memset(state->buffers[i]->data, 0xa5, size_t(state->buffers[i]->bytes));
   Barrier barrier;
   int32_t status = FIRN_FAULT_NONE;
   int64_t stride = (state->kernel.scratchBytes + 63) / 64 * 64;

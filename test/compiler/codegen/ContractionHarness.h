@@ -51,7 +51,7 @@ public:
   ~CompiledCase();
   /// Empty, or why the kernel cannot be made.
   const std::string &failure() const;
-  void run(int workers);
+  void run(int workers, bool isPoisoned = true);
   bool isParallel() const;
   /// "", or how the results differ from the reference.
   std::string compare();

@@ -1,0 +1,41 @@
+// Convolutions as implicit matrix products: a row of the product is an output pixel, its left side the pixels under the
+// window, which are read where they lie.
+#ifndef FIRN_COMPILER_CODEGEN_CPU_CONVOLUTION_H
+#define FIRN_COMPILER_CODEGEN_CPU_CONVOLUTION_H
+
+#include "compiler/codegen/cpu/Contraction.h"
+#include "compiler/codegen/cpu/Tile.h"
+#include "compiler/codegen/cpu/Window.h"
+
+namespace firn {
+
+/// A convolution of a fused body with channels last.
+struct ConvolutionShape {
+  mlir::Operation *op = nullptr;
+  WindowGeometry window;
+  View input;      // dense, N x spatial x C
+  unsigned weight; // the operand that holds the packed weight
+  int64_t group = 1, groupInputs = 1, groupOutputs = 1;
+  llvm::SmallVector<int64_t> kernel;
+
+  bool isDepthwise() const { return groupInputs == 1 && groupOutputs == 1 && group > 1; }
+  int64_t depth() const { return window.taps() * groupInputs; }
+};
+
+std::optional<ConvolutionShape> readConvolution(mlir::Operation *op, std::string &whyNot);
+
+mlir::LogicalResult emitConvolution(FusedOp fused, mlir::Operation *op, kernel::FuncOp func,
+                                    const TargetDescription &target, std::string &whyNot);
+
+std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, mlir::Operation *op, const TargetDescription &target);
+
+/// The loops over the windows of `shape`, whose packed weights begin `weightStart` elements into their buffer and whose
+/// groups are `groupSize` elements apart. Adds the scratch it needs to the kernel's.
+void emitWindowProduct(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue, int64_t nr,
+                       int64_t weightStart, int64_t groupSize);
+
+/// Channels that do not mix: vectors along them.
+void emitDepthwise(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue);
+
+} // namespace firn
+#endif
