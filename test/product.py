@@ -38,6 +38,8 @@ def run(command, timeout=60):
                               timeout=timeout, text=True, errors='replace')
     except subprocess.TimeoutExpired:
         return Result(None, '')
+    except FileNotFoundError as error:
+        return Result(127, str(error))
     return Result(done.returncode, done.stdout)
 
 
