@@ -21,6 +21,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 OK, NEEDS_VALUE = 0, 3
+LARGEST_OUTPUT = 1 << 28  # bytes; larger ones come from mutated shapes alone
 BITS = [0, 32, 8, 8, 16, 16, 32, 64, 128, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4, 8, 2, 2]
 # What a test's output is, where the specification leaves it to chance: only its type is compared.
 RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
@@ -28,7 +29,12 @@ RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 ROUNDING = "its golden rounds intermediate values elsewhere, and one step of its type exceeds the tolerance"
 # Tests that fail by design; one that passes fails the run.
 EXPECTED_FAILURES = {
+    "test_attention_3d_causal_bf16": ROUNDING,
     "test_attention_3d_causal_bf16_expanded": ROUNDING,
+    "test_attention_4d_attn_mask_causal_bf16": ROUNDING,
+    "test_attention_4d_causal_bf16": ROUNDING,
+    "test_attention_4d_causal_padded_kv_bf16": ROUNDING,
+    "test_attention_4d_padded_kv_bf16": ROUNDING,
     "test_attention_4d_attn_mask_causal_bf16_expanded": ROUNDING,
     "test_attention_4d_causal_bf16_expanded": ROUNDING,
     "test_attention_4d_causal_fp16_expanded": ROUNDING,
@@ -143,8 +149,8 @@ class Kernels:
         for function in (self.library.firn_test_infer, self.library.firn_test_run):
             function.argtypes = [ctypes.c_void_p, ctypes.POINTER(Call)]
 
-    def find(self, name):
-        return self.library.firn_test_find(f"ai.onnx::{name}".encode())
+    def find(self, node):
+        return self.library.firn_test_find(f"{node.domain or 'ai.onnx'}::{node.op_type}".encode())
 
     def evaluate(self, entry, node, inputs):
         """Outputs of a node on (dtype, array) inputs, None for absent ones."""
@@ -176,6 +182,8 @@ class Kernels:
                 continue
             count = int(np.prod(view.dims[: view.rank], dtype=np.int64))
             size = (count * BITS[view.dtype] + 7) // 8
+            if size > LARGEST_OUTPUT:
+                raise MemoryError(f"an output of {size} bytes")
             if size:
                 buffer = (ctypes.c_uint8 * size)(*([0xCD] * min(size, 4096)))
                 view.data = ctypes.addressof(buffer)
@@ -236,7 +244,7 @@ def interpret(kernels, graph, values):
             values[node.output[0]] = constant_of(node)
             continue
         try:
-            results = kernels.evaluate(kernels.find(node.op_type), node, [values[n] if n else None for n in node.input])
+            results = kernels.evaluate(kernels.find(node), node, [values[n] if n else None for n in node.input])
         except Refused as refusal:
             raise Refused(f"{node.op_type}: {refusal}") from None
         values.update(zip(node.output, results))
@@ -265,8 +273,9 @@ def check(kernels, case):
 def has_newest_form(node, model):
     """Whether the node means the same under the newest version: no attribute or default has gone, no input been added
     in front of others."""
-    version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
-    old, new = onnx.defs.get_schema(node.op_type, version, ""), onnx.defs.get_schema(node.op_type, "")
+    version = next(o.version for o in model.opset_import if o.domain == node.domain)
+    old = onnx.defs.get_schema(node.op_type, version, node.domain)
+    new = onnx.defs.get_schema(node.op_type, node.domain)
     if old.since_version == new.since_version:
         return True
     for name, attribute in old.attributes.items():
@@ -278,10 +287,8 @@ def has_newest_form(node, model):
 def why_skipped(kernels, model):
     """Why a test's graph is not for this script, or None."""
     for node in model.graph.node:
-        if node.domain not in ("", "ai.onnx"):
-            return f"domain {node.domain}"
-        if node.op_type != "Constant" and not kernels.find(node.op_type):
-            return f"no kernel: {node.op_type}"
+        if node.op_type != "Constant" and not kernels.find(node):
+            return f"no kernel: {node.domain}{'::' if node.domain else ''}{node.op_type}"
         if not has_newest_form(node, model):
             return f"old form: {node.op_type}"
     return None if is_tensor_only(model) else "sequence or optional"
