@@ -332,11 +332,24 @@ Location ModuleBuilder::locationOf(const model::Node &node, StringRef operation)
         defaults.push_back(attribute.name);
   if (!defaults.empty())
     details.set(defaultsKey, builder.getStrArrayAttr(defaults));
-  for (const model::Attribute &attribute : node.attributes)
-    if (attribute.graph)
-      graphs.push_back(attribute.graph->name);
-  if (!graphs.empty())
+  SmallVector<Attribute> types;
+  for (const char *region : {"then_branch", "else_branch", "body"}) {
+    const model::Attribute *attribute = node.attribute(region);
+    if (!attribute || !attribute->graph)
+      continue;
+    graphs.push_back(attribute->graph->name);
+    SmallVector<Attribute> declared;
+    for (const auto *values : {&attribute->graph->inputs, &attribute->graph->outputs})
+      for (const model::Value &value : *values) {
+        Type type = declaredType(value.type);
+        declared.push_back(TypeAttr::get(type ? type : unknownType()));
+      }
+    types.push_back(builder.getArrayAttr(declared));
+  }
+  if (!graphs.empty()) {
     details.set(graphsKey, builder.getStrArrayAttr(graphs));
+    details.set(typesKey, builder.getArrayAttr(types));
+  }
   return sourceLocation(context, node.name, file, details.getDictionary(context));
 }
 

@@ -84,7 +84,10 @@ int64_t versionAccepting(const model::Node &node, int64_t least) {
     if (i + 1 < rows.size() && rows[i + 1].since <= least)
       continue;
     auto isKnown = [&](const model::Attribute &attribute) { return row.kindOf(attribute.name) != 0; };
-    if (llvm::all_of(node.attributes, isKnown) && node.inputs.size() <= row.maxInputs() &&
+    bool hasRequired = node.inputs.size() >= row.minInputs();
+    for (size_t input = 0; input < node.inputs.size(); ++input)
+      hasRequired &= !node.inputs[input].empty() || !row.requiresInput(input);
+    if (hasRequired && llvm::all_of(node.attributes, isKnown) && node.inputs.size() <= row.maxInputs() &&
         node.outputs.size() <= row.maxOutputs())
       return std::max(least, row.since);
   }

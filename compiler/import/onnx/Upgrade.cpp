@@ -200,19 +200,28 @@ Facts::Fact Facts::of(const std::string &name) const {
   return {};
 }
 
-std::optional<std::vector<int64_t>> Facts::integers(const std::string &name) const {
-  for (const Facts *facts = this; facts; facts = facts->outer) {
+// The elements of a constant list of this element type.
+template <typename T>
+static std::optional<std::vector<T>> elementsOf(const Facts *facts, const std::string &name, int32_t dtype) {
+  for (; facts; facts = facts->outer) {
     auto found = facts->constants.find(name);
     if (found == facts->constants.end())
       continue;
     const model::Tensor &tensor = *found->second;
-    if (tensor.dtype != FIRN_I64 || tensor.dims.size() > 1)
+    if (tensor.dtype != dtype || tensor.dims.size() > 1 || tensor.isBroken)
       return std::nullopt;
-    std::vector<int64_t> values(tensor.bytes.size() / 8);
-    std::memcpy(values.data(), tensor.bytes.data(), values.size() * 8);
+    std::vector<T> values(tensor.bytes.size() / sizeof(T));
+    std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
     return values;
   }
   return std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> Facts::integers(const std::string &name) const {
+  return elementsOf<int64_t>(this, name, FIRN_I64);
+}
+std::optional<std::vector<float>> Facts::floats(const std::string &name) const {
+  return elementsOf<float>(this, name, FIRN_F32);
 }
 
 void Facts::follow(const model::Node &node) {

@@ -31,7 +31,9 @@ struct Facts {
   std::unordered_map<std::string, const model::Tensor *> constants;
 
   Fact of(const std::string &name) const;
+  /// The contents of a list of i64 or f32, where it is constant.
   std::optional<std::vector<int64_t>> integers(const std::string &name) const;
+  std::optional<std::vector<float>> floats(const std::string &name) const;
   /// Notes the facts of the outputs of a node in its newest form.
   void follow(const model::Node &node);
 };

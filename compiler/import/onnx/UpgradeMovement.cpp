@@ -1,5 +1,6 @@
 // Upgrades of operators that move elements, of reductions' axes and of resampling.
 #include "compiler/import/onnx/Upgrade.h"
+#include "llvm/ADT/STLExtras.h"
 #include <climits>
 
 namespace firn::upgrade {
@@ -93,9 +94,26 @@ void upsample(UpgradeContext &context) {
   fromCorner(context);
 }
 
+// The first Resize took the nearest element below where it enlarged and the one above where it shrank.
 void resize11(UpgradeContext &context) {
-  context.node.inputs = {context.input(0), "", context.input(1)};
+  std::string x = context.input(0), scales = context.input(1);
   fromCorner(context);
+  std::optional<std::vector<float>> factors = context.facts.floats(scales);
+  bool shrinks = factors && llvm::any_of(*factors, [](float factor) { return factor < 1; });
+  if (context.node.attribute("mode")->s == "nearest" && shrinks) {
+    std::vector<float> down, up;
+    for (float factor : *factors) {
+      down.push_back(factor < 1 ? factor : 1);
+      up.push_back(factor < 1 ? 1 : factor);
+    }
+    if (llvm::any_of(up, [](float factor) { return factor > 1; })) {
+      std::vector<model::Attribute> attributes = context.node.attributes;
+      x = context.emit("enlarged", "Resize", {x, "", context.floats("up", up)}, attributes);
+      scales = context.floats("down", down);
+    }
+    context.set("nearest_mode", "ceil");
+  }
+  context.node.inputs = {x, "", scales};
 }
 
 } // namespace firn::upgrade
