@@ -3,6 +3,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -275,9 +276,11 @@ void inferSplit(Inference &inference) {
 
 /// start or end of a slice over `dim` elements by a step: negative counts from the end, then clamped.
 static DimExpr clampBound(DimExpr bound, const DimExpr &dim, bool forward) {
+  // Ends of 32 bits are how models say "all": no symbolic dimension is taken to be that long.
+  int64_t far = dim.isConstant() ? int64_t(1) << 40 : std::numeric_limits<int32_t>::max();
   if (bound.isConstant() && bound.constant() < 0)
-    bound = bound.constant() < -(int64_t(1) << 40) ? DimExpr(forward ? 0 : -1) : bound + dim;
-  else if (bound.isConstant() && bound.constant() > (int64_t(1) << 40))
+    bound = bound.constant() <= -far ? DimExpr(forward ? 0 : -1) : bound + dim;
+  else if (bound.isConstant() && bound.constant() >= far)
     bound = forward ? dim : dim - DimExpr(1);
   DimExpr low(forward ? 0 : -1), high = forward ? dim : dim - DimExpr(1);
   return DimExpr::min(DimExpr::max(bound, low), high);
