@@ -17,7 +17,9 @@ constexpr llvm::StringLiteral unnamedKey = "unnamed"; // unit: the node has no n
 constexpr llvm::StringLiteral docKey = "doc";         // the node's comment
 constexpr llvm::StringLiteral metadataKey = "metadata";
 constexpr llvm::StringLiteral defaultsKey = "defaults"; // attributes that the file gives though they are the default
-constexpr llvm::StringLiteral graphsKey = "graphs"; // names of the graphs behind the regions
+constexpr llvm::StringLiteral graphsKey = "graphs";     // names of the graphs behind the regions
+
+constexpr llvm::StringLiteral typesKey = "types"; // of each of these graphs: declared types of inputs, then outputs
 
 struct SourceLocation {
   std::string node;         // of several fused nodes: joined by '+'

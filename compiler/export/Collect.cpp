@@ -25,7 +25,8 @@ private:
   void collectBlock(Block &block, model::Graph &graph, Dimensions &dimensions);
   void collectOp(Operation *op, model::Graph &graph, Dimensions &dimensions);
   void collectConstant(ConstantOp op, const SourceLocation &source, model::Graph &graph);
-  void collectGraph(Region &region, const std::string &name, model::Attribute &attribute, const Dimensions &outer);
+  void collectGraph(Region &region, const std::string &name, ArrayAttr types, model::Attribute &attribute,
+                    const Dimensions &outer);
   void collectAttributes(Operation *op, const SourceLocation &source, model::Node &node);
   bool attributeOf(Attribute value, model::Attribute &attribute);
   bool tensorOf(Attribute value, RankedTensorType type, model::Tensor &tensor);
@@ -270,7 +271,14 @@ void Collector::collectConstant(ConstantOp op, const SourceLocation &source, mod
 
 // --- nodes and graphs ------------------------------------------------------------------------------------------------
 
-void Collector::collectGraph(Region &region, const std::string &name, model::Attribute &attribute,
+/// What inference found, or (before it ran) what the file declared.
+static Type betterType(Type inferred, ArrayAttr declared, size_t i) {
+  if (isa<RankedTensorType>(inferred) || !declared || i >= declared.size() || !isa<TypeAttr>(declared[i]))
+    return inferred;
+  return cast<TypeAttr>(declared[i]).getValue();
+}
+
+void Collector::collectGraph(Region &region, const std::string &name, ArrayAttr types, model::Attribute &attribute,
                              const Dimensions &outer) {
   attribute.kind = model::Attribute::Kind::Graph;
   attribute.graph = std::make_shared<model::Graph>();
@@ -281,7 +289,8 @@ void Collector::collectGraph(Region &region, const std::string &name, model::Att
   for (BlockArgument argument : block.getArguments()) {
     std::string wanted = nodeName(argument.getLoc());
     valueNames[argument] = names.fresh(wanted.empty() ? "input" : wanted);
-    graph.inputs.push_back({valueNames[argument], typeOf(argument.getType()), ""});
+    graph.inputs.push_back(
+        {valueNames[argument], typeOf(betterType(argument.getType(), types, graph.inputs.size())), ""});
     dimensions.define(argument, valueNames[argument]);
   }
   collectBlock(block, graph, dimensions);
@@ -302,7 +311,8 @@ void Collector::collectGraph(Region &region, const std::string &name, model::Att
       graph.nodes.push_back(std::move(node));
       output = copy;
     }
-    graph.outputs.push_back({output, typeOf(value.getType()), ""});
+    size_t i = graph.inputs.size() + graph.outputs.size();
+    graph.outputs.push_back({output, typeOf(betterType(value.getType(), types, i)), ""});
   }
 }
 
@@ -357,18 +367,24 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
     node.attributes.push_back(std::move(allowZero));
     opset = std::max<int64_t>(opset, 14);
   }
-  while (!node.inputs.empty() && node.inputs.back().empty())
+  // Loop's first two are optional, but they have their places.
+  while (node.inputs.size() > (isa<LoopOp>(op) ? 2 : 0) && node.inputs.back().empty())
     node.inputs.pop_back();
   while (node.outputs.size() > 1 && node.outputs.back().empty())
     node.outputs.pop_back();
   if (op->getNumRegions()) {
-    ArrayAttr graphs = source.details ? source.details.getAs<ArrayAttr>(graphsKey) : ArrayAttr();
+    ArrayAttr graphs, types;
+    if (source.details && !source.isFused) {
+      graphs = source.details.getAs<ArrayAttr>(graphsKey);
+      types = source.details.getAs<ArrayAttr>(typesKey);
+    }
     static const char *const branchNames[] = {"then_branch", "else_branch"};
     for (unsigned i = 0; i < op->getNumRegions(); ++i) {
       model::Attribute &attribute = node.attributes.emplace_back();
       attribute.name = isa<IfOp>(op) ? branchNames[i] : "body";
       std::string name = graphs && i < graphs.size() ? cast<StringAttr>(graphs[i]).str() : "";
-      collectGraph(op->getRegion(i), name.empty() ? attribute.name : name, attribute, dimensions);
+      ArrayAttr declared = types && i < types.size() ? dyn_cast<ArrayAttr>(types[i]) : ArrayAttr();
+      collectGraph(op->getRegion(i), name.empty() ? attribute.name : name, declared, attribute, dimensions);
     }
   }
   if (node.domain.empty())
