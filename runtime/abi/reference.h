@@ -69,7 +69,8 @@ typedef struct firn_call {
   int32_t needed; /* infer, with FIRN_CALL_NEEDS_VALUE: that input's position */
   char *message;  /* terminated text when the status is not OK; never NULL */
   int64_t message_capacity;
-  /* Memory of at least `bytes` bytes, aligned to 64, valid until the call returns; NULL when there is none. */
+  /* Memory of at least `bytes` bytes, aligned to 64, valid until the call returns; NULL when there is none. The bytes of
+   * output strings may lie there: a caller who has such an output keeps the memory as long as that. */
   void *(*scratch)(struct firn_call *call, int64_t bytes);
   void *context;       /* of whoever calls */
   uint64_t *random;    /* state for Random*, Bernoulli and Multinomial without a seed; NULL: use 0 */
