@@ -131,6 +131,7 @@ static int32_t inferMatMulInteger(firn_call *call) {
   return setChecked(call, 0, FIRN_I32, o.shape.dims, o.shape.rank);
 }
 
+/// Sums of 8-bit products wrap at 32 bits, as the specification allows.
 static int32_t runMatMulInteger(firn_call *call) {
   MatMulIntegerOperands o;
   FIRN_TRY(matMulIntegerOperands(call, &o));
@@ -138,12 +139,12 @@ static int32_t runMatMulInteger(firn_call *call) {
   if (!y)
     return FIRN_CALL_OK;
   const MatmulShape &shape = o.shape;
-  int64_t *memory, *aZeros, *bZeros;
+  int32_t *memory, *aZeros, *bZeros;
   FIRN_TRY(copyOf(call, o.aZero, &aZeros));
   FIRN_TRY(copyOf(call, o.bZero, &bZeros));
   FIRN_TRY(allocate(call, multiplyScratch(shape.depth), &memory));
   forEachProduct(shape, [&](int64_t aFirst, int64_t bFirst, int64_t yFirst) {
-    Matrix<int64_t> left = {o.a, aFirst, shape.depth, 1}, right = {o.b, bFirst, shape.columns, 1};
+    Matrix<int32_t> left = {o.a, aFirst, shape.depth, 1}, right = {o.b, bFirst, shape.columns, 1};
     if (aZeros)
       left.zeros = aZeros + (aFirst ? aFirst / (shape.rows * shape.depth) * o.aLines.batchStride : 0);
     if (bZeros)
@@ -151,8 +152,8 @@ static int32_t runMatMulInteger(firn_call *call) {
     left.zeroStride = o.aLines.stride;
     right.zeroStride = o.bLines.stride;
     multiply(left, right, shape.rows, shape.columns, shape.depth, memory,
-             [&](int64_t row, int64_t column, int64_t count, const int64_t *sums) {
-               storeInts(*y, yFirst + row * shape.columns + column, count, sums);
+             [&](int64_t row, int64_t column, int64_t count, const int32_t *sums) {
+               storeAll(*y, yFirst + row * shape.columns + column, count, sums);
              });
   });
   return FIRN_CALL_OK;

@@ -93,6 +93,7 @@ static int32_t inferConvInteger(firn_call *call) {
   return setChecked(call, 0, FIRN_I32, shape.dims, shape.rank);
 }
 
+/// Sums of 8-bit products wrap at 32 bits, as the specification allows.
 static int32_t runConvInteger(firn_call *call) {
   const firn_view *xZero, *wZero;
   ConvolutionShape shape;
@@ -100,12 +101,12 @@ static int32_t runConvInteger(firn_call *call) {
   firn_view *y = output(call, 0);
   if (!y)
     return FIRN_CALL_OK;
-  int64_t *wZeros;
+  int32_t *wZeros;
   FIRN_TRY(copyOf(call, wZero, &wZeros));
   int64_t count = shape.window.outCount;
-  return convolve<int64_t>(
-      call, shape, xZero ? getInt(*xZero, 0) : 0, wZeros, wZero && elementCount(*wZero) > 1,
-      [&](int64_t n, int64_t m, const int64_t *sums) { storeInts(*y, (n * shape.dims[1] + m) * count, count, sums); });
+  return convolve<int32_t>(
+      call, shape, xZero ? int32_t(getInt(*xZero, 0)) : 0, wZeros, wZero && elementCount(*wZero) > 1,
+      [&](int64_t n, int64_t m, const int32_t *sums) { storeAll(*y, (n * shape.dims[1] + m) * count, count, sums); });
 }
 
 // --- ConvTranspose ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-// QLinearConv and QLinearMatMul: exact integer sums, then one requantisation in float32.
+// QLinearConv and QLinearMatMul: sums of 8-bit products, which wrap at 32 bits as the specification allows, then one
+// requantisation in float32.
 #include "runtime/kernels/Convolution.h"
 #include "runtime/kernels/Matrix.h"
 
@@ -51,20 +52,20 @@ int32_t runQLinearConv(firn_call *call) {
   firn_view *y = output(call, 0);
   if (!y)
     return FIRN_CALL_OK;
-  int64_t *wZeros;
+  int32_t *wZeros;
   FIRN_TRY(copyOf(call, o.wZero, &wZeros));
   int64_t count = o.shape.window.outCount;
   float xScale = float(getDouble(*o.xScale, 0)), yScale = float(getDouble(*o.yScale, 0));
   double zero = getDouble(*o.yZero, 0);
   bool hasWScales = elementCount(*o.wScale) > 1;
-  return convolve<int64_t>(call, o.shape, getInt(*o.xZero, 0), wZeros, elementCount(*o.wZero) > 1,
-                           [&](int64_t n, int64_t m, const int64_t *sums) {
+  return convolve<int32_t>(call, o.shape, int32_t(getInt(*o.xZero, 0)), wZeros, elementCount(*o.wZero) > 1,
+                           [&](int64_t n, int64_t m, const int32_t *sums) {
                              float wScale = float(getDouble(*o.wScale, hasWScales ? m : 0));
                              float factor = xScale * wScale / yScale;
-                             int64_t bias = o.bias ? getInt(*o.bias, m) : 0;
+                             uint32_t bias = o.bias ? uint32_t(getInt(*o.bias, m)) : 0;
                              for (int64_t i = 0; i < count; ++i)
                                setDouble(*y, (n * o.shape.dims[1] + m) * count + i,
-                                         double(rintf(float(sums[i] + bias) * factor)) + zero);
+                                         double(rintf(float(int32_t(uint32_t(sums[i]) + bias)) * factor)) + zero);
                            });
 }
 
@@ -149,7 +150,7 @@ int32_t runQLinearMatMul(firn_call *call) {
   if (!y)
     return FIRN_CALL_OK;
   bool isInteger = !isFloat(o.a->dtype) && !isFloat(o.b->dtype);
-  return isInteger ? qlinearMatMul<int64_t>(call, o, *y) : qlinearMatMul<double>(call, o, *y);
+  return isInteger ? qlinearMatMul<int32_t>(call, o, *y) : qlinearMatMul<double>(call, o, *y);
 }
 
 } // namespace

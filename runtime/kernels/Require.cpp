@@ -107,6 +107,23 @@ int32_t choiceAttribute(firn_call *call, const char *name, const char *const *ch
               list, length, static_cast<const char *>(attribute->data));
 }
 
+void loadAll(const firn_view &view, int64_t first, int64_t stride, int64_t count, int32_t *to) {
+  if (count == 0)
+    return; // an empty view has no memory
+  if (view.dtype == FIRN_U8) {
+    const uint8_t *from = static_cast<const uint8_t *>(view.data) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = from[i * stride];
+  } else if (view.dtype == FIRN_I8) {
+    const int8_t *from = static_cast<const int8_t *>(view.data) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = from[i * stride];
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = int32_t(getInt(view, first + i * stride));
+  }
+}
+
 int32_t outOfMemory(firn_call *call, int64_t count, int64_t size) {
   return fail(call, FIRN_CALL_NO_MEMORY, "no scratch memory for %lld elements of %lld bytes",
               static_cast<long long>(count), static_cast<long long>(size));

@@ -55,14 +55,21 @@ inline void loadAll(const firn_view &view, int64_t first, int64_t stride, int64_
 inline void loadAll(const firn_view &view, int64_t first, int64_t stride, int64_t count, int64_t *to) {
   loadInts(view, first, stride, count, to);
 }
+/// Of 8-bit elements.
+void loadAll(const firn_view &view, int64_t first, int64_t stride, int64_t count, int32_t *to);
 inline void storeAll(const firn_view &view, int64_t first, int64_t count, const double *from) {
   storeDoubles(view, first, count, from);
+}
+/// Into 32-bit elements.
+inline void storeAll(const firn_view &view, int64_t first, int64_t count, const int32_t *from) {
+  if (count > 0)
+    memcpy(static_cast<int32_t *>(view.data) + first, from, size_t(count) * sizeof *from);
 }
 inline void storeAll(const firn_view &view, int64_t first, int64_t count, const int64_t *from) {
   storeInts(view, first, count, from);
 }
 
-/// A copy of the whole of `view` in scratch memory, as doubles or 64-bit integers; NULL for an absent view.
+/// A copy of the whole of `view` in scratch memory, as doubles or integers; NULL for an absent view.
 template <typename T> int32_t copyOf(firn_call *call, const firn_view *view, T **to) {
   *to = nullptr;
   if (!view)
@@ -73,8 +80,9 @@ template <typename T> int32_t copyOf(firn_call *call, const firn_view *view, T *
   return FIRN_CALL_OK;
 }
 
-/// a += b * c; integers wrap.
+/// a + b * c; integers wrap.
 inline double multiplyAdd(double a, double b, double c) { return a + b * c; }
+inline int32_t multiplyAdd(int32_t a, int32_t b, int32_t c) { return int32_t(uint32_t(a) + uint32_t(b) * uint32_t(c)); }
 inline int64_t multiplyAdd(int64_t a, int64_t b, int64_t c) { return int64_t(uint64_t(a) + uint64_t(b) * uint64_t(c)); }
 
 } // namespace firn::kernels
