@@ -211,7 +211,8 @@ static std::optional<std::vector<T>> elementsOf(const Facts *facts, const std::s
     if (tensor.dtype != dtype || tensor.dims.size() > 1 || tensor.isBroken)
       return std::nullopt;
     std::vector<T> values(tensor.bytes.size() / sizeof(T));
-    std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
+    if (!values.empty()) // memcpy takes no null pointers
+      std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
     return values;
   }
   return std::nullopt;
@@ -451,7 +452,9 @@ std::string UpgradeContext::integers(llvm::StringRef what, llvm::ArrayRef<int64_
   model::Tensor tensor;
   tensor.dtype = FIRN_I64;
   tensor.dims = {int64_t(values.size())};
-  std::memcpy(allocateBytes(tensor, values.size() * 8), values.data(), values.size() * 8);
+  char *bytes = allocateBytes(tensor, values.size() * 8);
+  if (!values.empty())
+    std::memcpy(bytes, values.data(), values.size() * 8);
   return addConstant(std::move(tensor), what);
 }
 std::string UpgradeContext::integer(llvm::StringRef what, int64_t value) {
@@ -464,7 +467,9 @@ std::string UpgradeContext::floats(llvm::StringRef what, llvm::ArrayRef<float> v
   model::Tensor tensor;
   tensor.dtype = FIRN_F32;
   tensor.dims = {int64_t(values.size())};
-  std::memcpy(allocateBytes(tensor, values.size() * 4), values.data(), values.size() * 4);
+  char *bytes = allocateBytes(tensor, values.size() * 4);
+  if (!values.empty())
+    std::memcpy(bytes, values.data(), values.size() * 4);
   return addConstant(std::move(tensor), what);
 }
 
