@@ -219,6 +219,8 @@ Attribute ModuleBuilder::attributeOf(const model::Attribute &attribute) {
   case Kind::Strings:
     return strings(attribute.strings);
   case Kind::Tensor: {
+    if (attribute.tensor.isBroken)
+      return {}; // reported by its reader
     Attribute value = valueOf(attribute.tensor, type);
     if (isa<ElementsAttr>(value))
       return value;
