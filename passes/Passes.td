@@ -60,6 +60,12 @@ def EliminateDead : RewritingPass<"firn-eliminate-dead"> {
 def FoldConvBatchNorm : RewritingPass<"firn-fold-conv-batch-norm"> {
   let summary = "fold normalisations and scales per channel into the weights of the layer beside them";
 }
+def RecognizeActivations : RewritingPass<"firn-recognize-activations"> {
+  let summary = "activation functions that a model spells out become one operation each";
+}
+def RecognizeNormalizations : RewritingPass<"firn-recognize-normalizations"> {
+  let summary = "layer and RMS normalisation that a model spells out become one operation each";
+}
 def FuseBias : RewritingPass<"firn-fuse-bias"> {
   let summary = "make a constant per channel that is added to a layer its bias";
 }

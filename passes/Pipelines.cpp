@@ -29,6 +29,8 @@ void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth) {
   manager.addPass(createSimplifyMovement());
   manager.addPass(createEliminateCommon());
   if (rounding) {
+    manager.addPass(createRecognizeNormalizations());
+    manager.addPass(createRecognizeActivations());
     manager.addPass(createFoldConvBatchNorm());
     manager.addPass(createFuseBias());
   }
