@@ -80,8 +80,18 @@ private:
     };
     import.refuseUnknown = true;
     OwningOpRef<ModuleOp> module = importModel(options.input, import, context, diagnostics);
-    if (!module || diagnostics.hasErrors())
+    if (!module)
       return reject();
+    if (diagnostics.hasErrors()) {
+      // Broken nodes stand for unknown values: what else is wrong shows in the same run.
+      MlirDiagnosticCollector collector(&context, diagnostics, "import.shape");
+      PassManager manager(&context);
+      manager.enableVerifier(false);
+      manager.addPass(createSimplifyControl());
+      manager.addPass(createInferShapes());
+      (void)manager.run(*module);
+      return reject();
+    }
     if (!fixDimensions(*module, options, diagnostics))
       return reject();
     passRemarks() = &remarks;
