@@ -387,7 +387,8 @@ int Trace::pullElementwise(Operation *op, ArrayRef<Coordinate> position) {
         at.push_back({c.at * DimExpr::min(dim - DimExpr(1), DimExpr(1)), false});
     }
     size_t missing = dimsOfValue(operand).size() - own.size();
-    at.insert(at.begin(), missing, Coordinate{Linear(), true});
+    if (missing > 0)
+      at.insert(at.begin(), missing, Coordinate{Linear(), true});
     int pulledNode = pull(operand, at);
     if (pulledNode < 0)
       return -1;

@@ -55,9 +55,9 @@ std::optional<WindowGeometry> readWindow(Operation *op, ArrayRef<DimExpr> in, Ar
     axis.stride = strides[i];
     axis.taps = kernel[i];
     axis.step = dilations[i];
-    int64_t before = pads[i];
+    int64_t before = pads[i], after = pads[i + g.spatial];
     if (rule == "VALID")
-      before = 0;
+      before = after = 0;
     if (rule.starts_with("SAME")) {
       DimExpr total =
           (axis.out - DimExpr(1)) * DimExpr(axis.stride) + DimExpr((axis.taps - 1) * axis.step + 1) - axis.in;
@@ -67,10 +67,12 @@ std::optional<WindowGeometry> readWindow(Operation *op, ArrayRef<DimExpr> in, Ar
       }
       int64_t both = std::max<int64_t>(0, total.constant());
       before = rule == "SAME_UPPER" ? both / 2 : both - both / 2;
+      after = both - before;
     }
     axis.first = -before;
+    axis.padAfter = after;
     auto ceil = op->getAttrOfType<IntegerAttr>("ceil_mode");
-    axis.isInside = (rule == "VALID" || (rule == "NOTSET" && before == 0 && pads[i + g.spatial] == 0)) &&
+    axis.isInside = (rule == "VALID" || (rule == "NOTSET" && before == 0 && after == 0)) &&
                     (!ceil || ceil.getInt() == 0);
   }
   return g;

@@ -14,6 +14,7 @@ struct WindowAxis {
   int64_t taps = 1;
   int64_t first = 0;
   int64_t step = 1;
+  int64_t padAfter = 0; // positions behind the input that count as padding
   bool isInside = false; // no window reaches over an end
   // Output i of these windows is element i * outStep + outStart of the result.
   int64_t outStep = 1;
