@@ -92,6 +92,8 @@ void *Bump::take(const firn_allocator &allocator, int64_t bytes) {
     return nullptr;
   bytes = (bytes + FIRN_BUFFER_ALIGNMENT) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT;
   char *memory;
+  if (used == 0 && bytes > main.capacity) // nothing lies there: a larger block takes its place, not one beside it
+    reserve(allocator, main, bytes > most ? bytes : most);
   if (!overflow && inMain + bytes <= main.capacity) {
     memory = main.data + inMain;
     inMain += bytes;

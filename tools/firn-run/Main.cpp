@@ -167,7 +167,7 @@ void run(const Options &options) {
 
   std::vector<Tensor> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    results.emplace_back(outputs[i]);
+    results.push_back(Tensor::borrow(outputs[i]));
     results.back().name = outputInfo(model.get(), int32_t(i)).name;
   }
   if (!options.quiet)

@@ -126,16 +126,18 @@ Tensor::Tensor(int32_t elementType, std::vector<int64_t> shape) : dtype(elementT
   std::memset(memory.get(), 0, rounded);
 }
 
-Tensor::Tensor(const firn_tensor &tensor)
-    : Tensor(tensor.dtype, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank)) {
-  if (dtype == FIRN_STRING) {
+Tensor Tensor::borrow(const firn_tensor &tensor) {
+  Tensor result;
+  result.dtype = tensor.dtype;
+  result.dims.assign(tensor.dims, tensor.dims + tensor.rank);
+  result.size = firn_tensor_bytes(&tensor);
+  result.memory = {static_cast<char *>(tensor.data), Free{false}};
+  if (tensor.dtype == FIRN_STRING) {
     const auto *texts = static_cast<const firn_text *>(tensor.data);
-    for (int64_t i = 0, n = count(); i < n; ++i)
-      strings.emplace_back(texts[i].data ? texts[i].data : "", size_t(texts[i].length));
-    linkStrings();
-  } else if (size) {
-    std::memcpy(memory.get(), tensor.data, size_t(size));
+    for (int64_t i = 0, n = result.count(); i < n; ++i)
+      result.strings.emplace_back(texts[i].data ? texts[i].data : "", size_t(texts[i].length));
   }
+  return result;
 }
 
 int64_t Tensor::count() const { return checkedCount(dtype, dims); }

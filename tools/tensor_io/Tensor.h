@@ -23,7 +23,8 @@ public:
   ExitStatus status;
 };
 
-/// A tensor that owns its elements, 64-byte aligned. Elements of strings are firn_text that point into `strings`.
+/// A tensor that owns its elements, 64-byte aligned, unless it borrows them. Elements of strings are firn_text that
+/// point into `strings`.
 class Tensor {
 public:
   std::string name;
@@ -34,8 +35,8 @@ public:
   Tensor() = default;
   /// Zeroed elements; throws Failure if the size cannot be.
   Tensor(int32_t elementType, std::vector<int64_t> shape);
-  /// A copy of what a run returned.
-  explicit Tensor(const firn_tensor &tensor);
+  /// What a run returned, borrowed: the memory must outlive it. Texts of strings are copied.
+  static Tensor borrow(const firn_tensor &tensor);
 
   char *data() { return memory.get(); }
   const char *data() const { return memory.get(); }
@@ -50,7 +51,13 @@ public:
 
 private:
   struct Free {
-    void operator()(char *address) const { std::free(address); }
+    Free() : isOwner(true) {}
+    explicit Free(bool owner) : isOwner(owner) {}
+    bool isOwner;
+    void operator()(char *address) const {
+      if (isOwner)
+        std::free(address);
+    }
   };
   std::unique_ptr<char[], Free> memory;
   int64_t size = 0;
