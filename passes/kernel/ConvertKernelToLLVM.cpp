@@ -22,6 +22,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "runtime/abi/model.h"
 
@@ -389,6 +390,7 @@ LogicalResult convertKernelsToLLVM(ModuleOp module) {
   populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   populateFuncToLLVMConversionPatterns(converter, patterns);
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   index::populateIndexToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
