@@ -248,28 +248,39 @@ DimExpr DimExpr::mod(const DimExpr &divisor) const {
     return DimExpr(0);
   return atom(Function::Mod, *this, divisor);
 }
-DimExpr DimExpr::min(const DimExpr &a, const DimExpr &b) {
-  if (a == b)
-    return a;
-  DimExpr difference = a - b;
-  if (difference.isConstant())
-    return difference.constant() < 0 ? a : b;
-  if (difference.isAtLeast(0))
-    return b;
+/// The two arguments of a single min or max, null for anything else.
+static const std::vector<DimExpr> *argumentsOf(const DimExpr &expr, DimExpr::Function function) {
+  const auto &terms = expr.terms();
+  bool isAtom = terms.size() == 1 && terms[0].coefficient == 1 && terms[0].atoms.size() == 1;
+  return isAtom && terms[0].atoms[0]->function == function ? &terms[0].atoms[0]->args : nullptr;
+}
+
+/// Whether a <= b is known: also min(b, c) <= b and a <= max(a, c).
+static bool isAtMost(const DimExpr &a, const DimExpr &b) {
   if ((b - a).isAtLeast(0))
+    return true;
+  auto isKnown = [](const DimExpr &x, const DimExpr &y) { return (y - x).isAtLeast(0); };
+  if (const auto *args = argumentsOf(a, DimExpr::Function::Min))
+    if (isKnown((*args)[0], b) || isKnown((*args)[1], b))
+      return true;
+  if (const auto *args = argumentsOf(b, DimExpr::Function::Max))
+    if (isKnown(a, (*args)[0]) || isKnown(a, (*args)[1]))
+      return true;
+  return false;
+}
+
+DimExpr DimExpr::min(const DimExpr &a, const DimExpr &b) {
+  if (isAtMost(a, b))
     return a;
+  if (isAtMost(b, a))
+    return b;
   return a.str() < b.str() ? atom(Function::Min, a, b) : atom(Function::Min, b, a);
 }
 DimExpr DimExpr::max(const DimExpr &a, const DimExpr &b) {
-  if (a == b)
-    return a;
-  DimExpr difference = a - b;
-  if (difference.isConstant())
-    return difference.constant() > 0 ? a : b;
-  if (difference.isAtLeast(0))
-    return a;
-  if ((b - a).isAtLeast(0))
+  if (isAtMost(a, b))
     return b;
+  if (isAtMost(b, a))
+    return a;
   return a.str() < b.str() ? atom(Function::Max, a, b) : atom(Function::Max, b, a);
 }
 

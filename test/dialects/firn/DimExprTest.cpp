@@ -49,8 +49,8 @@ TEST_CASE("sizes_are_not_negative") {
 }
 
 TEST_CASE("texts_read_back") {
-  for (const DimExpr &e : {n, n * m + DimExpr(3), DimExpr::max(n - DimExpr(2), DimExpr(1)), n.floorDiv(m), n.mod(DimExpr(7)),
-                           DimExpr(-1) * n + DimExpr(12), DimExpr::symbol("u12.0.1") * DimExpr(2)}) {
+  for (const DimExpr &e : {n, n * m + DimExpr(3), DimExpr::max(n - DimExpr(2), DimExpr(1)), n.floorDiv(m),
+                           n.mod(DimExpr(7)), DimExpr(-1) * n + DimExpr(12), DimExpr::symbol("u12.0.1") * DimExpr(2)}) {
     auto read = DimExpr::parse(e.str());
     REQUIRE(read.has_value());
     CHECK(*read == e);
@@ -61,4 +61,13 @@ TEST_CASE("malformed_texts_are_refused") {
   for (const char *text : {"", "n+", "(n", "floordiv(n)", "n m", "99999999999999999999", "f(n, m)"})
     CHECK_FALSE(DimExpr::parse(text).has_value());
   CHECK_FALSE(DimExpr::parse(std::string(100000, '(')).has_value());
+}
+
+TEST_CASE("min_and_max_absorb_what_they_are_compared_with") {
+  DimExpr few = DimExpr::min(DimExpr(512), n), many = DimExpr::max(DimExpr(512), n);
+  CHECK(DimExpr::max(few, n).str() == "n");
+  CHECK(DimExpr::min(n, many).str() == "n");
+  CHECK(DimExpr::min(few, n) == few);
+  CHECK(DimExpr::max(n, many) == many);
+  CHECK(DimExpr::max(few, m).str() == "max(m, min(512, n))");
 }
