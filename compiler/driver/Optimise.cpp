@@ -3,23 +3,32 @@
 
 #include "compiler/codegen/cpu/Contraction.h"
 #include "passes/Passes.h"
+#include "passes/Pipelines.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
 namespace firn {
 
-LogicalResult optimise(ModuleOp module, const CompileModelOptions &) {
+LogicalResult optimise(ModuleOp module, const CompileModelOptions &options) {
   PassManager manager(module.getContext());
   manager.enableVerifier(false);
-  for (int round = 0; round < 3; ++round) {
-    manager.addPass(createInferShapes());
-    manager.addPass(createFoldShapes());
-    FoldConstantsOptions folding;
-    folding.maxGrowth = int64_t(64) << 20; // compiled weights may grow: a fold saves work at every run
-    manager.addPass(createFoldConstants(folding));
-    manager.addPass(createSimplifyControl());
-    manager.addPass(createEliminateDead());
+  PipelineOptions pipeline;
+  pipeline.rounding = !options.strictMath;
+  pipeline.maxGrowth = int64_t(64) << 20; // compiled weights may grow: a fold saves work at every run
+  if (options.optLevel == 0) {
+    // Only what code generation needs: types, shapes, branches that are decided.
+    for (int round = 0; round < 3; ++round) {
+      manager.addPass(createSimplifyControl());
+      manager.addPass(createInferShapes());
+      manager.addPass(createFoldShapes());
+      FoldConstantsOptions folding;
+      folding.maxGrowth = pipeline.maxGrowth;
+      manager.addPass(createFoldConstants(folding));
+      manager.addPass(createEliminateDead());
+    }
+  } else {
+    buildPreparePipeline(manager, pipeline);
   }
   return manager.run(module);
 }

@@ -41,6 +41,9 @@ std::string refusal(Operation *op, int64_t maxGrowth) {
     if (ElementsAttr constant = constantOf(operand); constant && operand.hasOneUse())
       if (auto bytes = constantBytes(constant))
         growth -= bytes->bytes.size();
+  // Quantised weights stay small in the file and in memory; kernels convert them as they read.
+  if (isa<DequantizeLinearOp>(op) && growth > 4096)
+    return "kept quantised: would add " + std::to_string(growth) + " bytes";
   if (growth > maxGrowth)
     return "kept: would add " + std::to_string(growth) + " bytes";
   return "";
