@@ -35,6 +35,10 @@ void batchNormalization9(UpgradeContext &context) {
   std::string centred = context.emit("centred", "Sub", {x, context.input(3)});
   std::string unit = context.emit("unit", "Div", {centred, deviation});
   std::string scaled = context.emit("scaled", "Mul", {unit, context.input(1)});
+  for (size_t i = 1; i < context.node.outputs.size(); ++i)
+    if (!context.node.outputs[i].empty())
+      return context.unsupported("batch normalisation in training mode per element is not supported");
+  context.node.outputs.resize(1);
   context.node.type = "Add";
   context.node.inputs = {scaled, context.input(2)};
   context.node.attributes.clear();
