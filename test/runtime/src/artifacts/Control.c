@@ -1,6 +1,6 @@
-/* If, Loop, BIND and APPEND: a loop runs `trips` times or until the iteration number reaches `limit` - 1. It carries a list
- * that grows by its iteration number, and collects the squares of the numbers. Afterwards an If takes 1 or the list's sum;
- * where `fail` is set the model stops. */
+/* If, Loop, BIND and APPEND: a loop runs `trips` times or until the iteration number reaches `limit` - 1. It carries a
+ * list that grows by its iteration number, and collects the squares of the numbers. Afterwards an If takes 1 or the
+ * list's sum; where `fail` is set the model stops. */
 #include "test/runtime/src/artifacts/Tables.h"
 
 static void setTrue(const firn_kernel_args *args, int32_t worker, int32_t workers) {
@@ -95,11 +95,17 @@ static const firn_port outputs[] = {
     {.name = "sum", .dims = LIST(5), .dtype = FIRN_I64, .rank = 1, .buffer = 11},
 };
 
-EXPORT const firn_model_desc firn_model_v1 = {
-    .struct_size = sizeof(firn_model_desc), .abi_version = FIRN_ABI_VERSION,
-    .input_count = COUNT(inputs), .inputs = inputs,
-    .output_count = COUNT(outputs), .outputs = outputs,
-    .value_count = COUNT(values), .values = values,
-    .buffer_count = COUNT(buffers), .buffers = buffers,
-    .step_count = COUNT(steps), .steps = steps,
-    .arena_bytes = -1, .name = "control"};
+EXPORT const firn_model_desc firn_model_v1 = {.struct_size = sizeof(firn_model_desc),
+                                              .abi_version = FIRN_ABI_VERSION,
+                                              .input_count = COUNT(inputs),
+                                              .inputs = inputs,
+                                              .output_count = COUNT(outputs),
+                                              .outputs = outputs,
+                                              .value_count = COUNT(values),
+                                              .values = values,
+                                              .buffer_count = COUNT(buffers),
+                                              .buffers = buffers,
+                                              .step_count = COUNT(steps),
+                                              .steps = steps,
+                                              .arena_bytes = -1,
+                                              .name = "control"};

@@ -1,5 +1,5 @@
-/* Sizes that depend on data: `positions` holds where x exceeds attribute `threshold` (found by a reference kernel), `picked`
- * is x at these places plus `shift`, which a generated kernel looks up; an index out of range is a fault. */
+/* Sizes that depend on data: `positions` holds where x exceeds attribute `threshold` (found by a reference kernel),
+ * `picked` is x at these places plus `shift`, which a generated kernel looks up; an index out of range is a fault. */
 #include "test/runtime/src/artifacts/Tables.h"
 
 static int copyText(char *to, const char *from) {
@@ -77,13 +77,19 @@ static const firn_buffer buffers[] = {
 };
 
 static const firn_step steps[] = {
-    {STEP(FIRN_STEP_REFERENCE, "find"), BUFFERS(1, 0, 2), .op = &positive, .attributes = attributes, .attribute_count = 1},
+    {STEP(FIRN_STEP_REFERENCE, "find"), BUFFERS(1, 0, 2), .op = &positive, .attributes = attributes,
+     .attribute_count = 1},
     {KERNEL(pick, "pick"), BUFFERS(3, 0, 2, 1, 3), DIMS(0, 1), .parallel = 1},
     {STEP(FIRN_STEP_VALUES, "count"), BUFFERS(0, 4), DIMS(1)},
 };
 
 static const firn_port inputs[] = {
-    {.name = "x", .dims = LIST(0), .symbols = (const char *const[]){"length"}, .dtype = FIRN_F32, .rank = 1, .buffer = 0},
+    {.name = "x",
+     .dims = LIST(0),
+     .symbols = (const char *const[]){"length"},
+     .dtype = FIRN_F32,
+     .rank = 1,
+     .buffer = 0},
     {.name = "shift", .dtype = FIRN_I64, .rank = 0, .buffer = 1},
 };
 static const firn_port outputs[] = {
@@ -93,11 +99,17 @@ static const firn_port outputs[] = {
     {.name = "x", .dims = LIST(0), .dtype = FIRN_F32, .rank = 1, .buffer = 0},
 };
 
-EXPORT const firn_model_desc firn_model_v1 = {
-    .struct_size = sizeof(firn_model_desc), .abi_version = FIRN_ABI_VERSION,
-    .input_count = COUNT(inputs), .inputs = inputs,
-    .output_count = COUNT(outputs), .outputs = outputs,
-    .value_count = COUNT(values), .values = values,
-    .buffer_count = COUNT(buffers), .buffers = buffers,
-    .step_count = COUNT(steps), .steps = steps,
-    .arena_bytes = -1, .name = "positive"};
+EXPORT const firn_model_desc firn_model_v1 = {.struct_size = sizeof(firn_model_desc),
+                                              .abi_version = FIRN_ABI_VERSION,
+                                              .input_count = COUNT(inputs),
+                                              .inputs = inputs,
+                                              .output_count = COUNT(outputs),
+                                              .outputs = outputs,
+                                              .value_count = COUNT(values),
+                                              .values = values,
+                                              .buffer_count = COUNT(buffers),
+                                              .buffers = buffers,
+                                              .step_count = COUNT(steps),
+                                              .steps = steps,
+                                              .arena_bytes = -1,
+                                              .name = "positive"};

@@ -19,14 +19,14 @@ static void add(const firn_kernel_args *args, int32_t worker, int32_t workers) {
 }
 
 static const firn_value values[] = {
-    INPUT_DIM(0, 0),             /* 0: batch */
-    INPUT_DIM(1, 0),             /* 1 */
-    CONSTANT(4),                 /* 2 */
-    {FIRN_VALUE_SUB, 0, 0, 1},   /* 3 */
-    {FIRN_VALUE_MUL, 0, 0, 2},   /* 4: elements */
-    CONSTANT(1),                 /* 5 */
-    CONSTANT(2),                 /* 6 */
-    {FIRN_VALUE_MUL, 0, 4, 6},   /* 7: flops */
+    INPUT_DIM(0, 0),           /* 0: batch */
+    INPUT_DIM(1, 0),           /* 1 */
+    CONSTANT(4),               /* 2 */
+    {FIRN_VALUE_SUB, 0, 0, 1}, /* 3 */
+    {FIRN_VALUE_MUL, 0, 0, 2}, /* 4: elements */
+    CONSTANT(1),               /* 5 */
+    CONSTANT(2),               /* 6 */
+    {FIRN_VALUE_MUL, 0, 4, 6}, /* 7: flops */
 };
 
 static const firn_buffer buffers[] = {
@@ -45,15 +45,33 @@ static const firn_step steps[] = {
 };
 
 static const firn_port inputs[] = {
-    {.name = "x", .dims = LIST(0, 2), .symbols = (const char *const[]){"batch", 0}, .dtype = FIRN_F32, .rank = 2, .buffer = 0},
-    {.name = "b", .dims = LIST(1, 2), .symbols = (const char *const[]){"batch", 0}, .dtype = FIRN_F32, .rank = 2, .buffer = 1},
+    {.name = "x",
+     .dims = LIST(0, 2),
+     .symbols = (const char *const[]){"batch", 0},
+     .dtype = FIRN_F32,
+     .rank = 2,
+     .buffer = 0},
+    {.name = "b",
+     .dims = LIST(1, 2),
+     .symbols = (const char *const[]){"batch", 0},
+     .dtype = FIRN_F32,
+     .rank = 2,
+     .buffer = 1},
     {.name = "s", .dims = LIST(5), .dtype = FIRN_F32, .rank = 1, .buffer = 2, .optional = 1, .default_offset = 64},
 };
 static const firn_port outputs[] = {
-    {.name = "y", .dims = LIST(0, 2), .symbols = (const char *const[]){"batch", 0}, .dtype = FIRN_F32, .rank = 2, .buffer = 5},
+    {.name = "y",
+     .dims = LIST(0, 2),
+     .symbols = (const char *const[]){"batch", 0},
+     .dtype = FIRN_F32,
+     .rank = 2,
+     .buffer = 5},
 };
 static const firn_constraint constraints[] = {
-    {.value = 3, .lower = 0, .upper = 0, .message = "dimension 0 of input 'b' must equal dimension 0 of input 'x' (batch)"},
+    {.value = 3,
+     .lower = 0,
+     .upper = 0,
+     .message = "dimension 0 of input 'b' must equal dimension 0 of input 'x' (batch)"},
     {.value = 0, .lower = 0, .upper = 100000, .message = "dimension 0 of input 'x' (batch) is out of range"},
 };
 static const firn_pair metadata[] = {{"author", "a test"}};
@@ -65,15 +83,27 @@ static const firn_proof_tensor proof[] = {
     {{.dims = {2, 4}, .dtype = FIRN_F32, .rank = 2}, 256},
 };
 
-EXPORT const firn_model_desc firn_model_v1 = {
-    .struct_size = sizeof(firn_model_desc), .abi_version = FIRN_ABI_VERSION,
-    .input_count = COUNT(inputs), .inputs = inputs,
-    .output_count = COUNT(outputs), .outputs = outputs,
-    .value_count = COUNT(values), .values = values,
-    .buffer_count = COUNT(buffers), .buffers = buffers,
-    .step_count = COUNT(steps), .steps = steps,
-    .constraint_count = COUNT(constraints), .constraints = constraints,
-    .metadata_count = COUNT(metadata), .metadata = metadata,
-    .provenance_count = COUNT(provenance), .provenance = provenance,
-    .proof_count = COUNT(proof), .proof = proof, .proof_rtol = 1e-5, .proof_atol = 1e-6,
-    .arena_bytes = -1, .name = "scale_add"};
+EXPORT const firn_model_desc firn_model_v1 = {.struct_size = sizeof(firn_model_desc),
+                                              .abi_version = FIRN_ABI_VERSION,
+                                              .input_count = COUNT(inputs),
+                                              .inputs = inputs,
+                                              .output_count = COUNT(outputs),
+                                              .outputs = outputs,
+                                              .value_count = COUNT(values),
+                                              .values = values,
+                                              .buffer_count = COUNT(buffers),
+                                              .buffers = buffers,
+                                              .step_count = COUNT(steps),
+                                              .steps = steps,
+                                              .constraint_count = COUNT(constraints),
+                                              .constraints = constraints,
+                                              .metadata_count = COUNT(metadata),
+                                              .metadata = metadata,
+                                              .provenance_count = COUNT(provenance),
+                                              .provenance = provenance,
+                                              .proof_count = COUNT(proof),
+                                              .proof = proof,
+                                              .proof_rtol = 1e-5,
+                                              .proof_atol = 1e-6,
+                                              .arena_bytes = -1,
+                                              .name = "scale_add"};
