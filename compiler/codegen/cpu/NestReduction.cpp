@@ -18,6 +18,17 @@ constexpr double keepWeight = 5;
 /// Scratch that stays in the first-level cache beside the row itself.
 constexpr int64_t scratchLimit = 256 << 10;
 
+/// A maximum or minimum of f32 whose NaNs are looked for beside it: values are the extreme and the greatest bits of a
+/// magnitude, which is less work than asking for NaN at every step of the extreme.
+bool hasMagnitude(const Node &n, Type type) {
+  return (n.code == Node::Max || n.code == Node::Min) && type.isF32() && !n.skipsNaN;
+}
+
+/// How many values one accumulator has.
+size_t valuesOf(const Node &n, Type type) {
+  return n.code == Node::ArgMax || n.code == Node::ArgMin || hasMagnitude(n, type) ? 2 : 1;
+}
+
 } // namespace
 
 void Nest::reductionsBelow(int number, SmallVector<int> &ordered, llvm::DenseSet<int> &seen) const {
@@ -210,9 +221,12 @@ Nest::Values Nest::identity(const Node &n, Type type, unsigned width) {
   case Node::Product:
     return {elements.integer(1, type, width)};
   case Node::Max:
-    return {bound(true)};
-  case Node::Min:
-    return {bound(false)};
+  case Node::Min: {
+    Values result{bound(n.code == Node::Max)};
+    if (hasMagnitude(n, type))
+      result.push_back(elements.integer(0, builder.getI32Type(), width));
+    return result;
+  }
   default:
     return {bound(n.code == Node::ArgMax), elements.integer(0, n.elementType, width)};
   }
@@ -225,9 +239,17 @@ Nest::Values Nest::combine(const Node &n, ValueRange a, ValueRange b, Type type)
   case Node::Product:
     return {elements.mul(a[0], b[0])};
   case Node::Max:
-    return {elements.maximum(a[0], b[0], type)};
-  case Node::Min:
-    return {elements.minimum(a[0], b[0], type)};
+  case Node::Min: {
+    bool isMax = n.code == Node::Max;
+    if (!isa<FloatType>(type) || (!n.skipsNaN && !hasMagnitude(n, type)))
+      return {isMax ? elements.maximum(a[0], b[0], type) : elements.minimum(a[0], b[0], type)};
+    Value takesB =
+        builder.create<arith::CmpFOp>(loc, isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, b[0], a[0]);
+    Values result{builder.create<arith::SelectOp>(loc, takesB, b[0], a[0])};
+    if (hasMagnitude(n, type))
+      result.push_back(builder.create<arith::MaxSIOp>(loc, a[1], b[1]));
+    return result;
+  }
   default:
     break;
   }
@@ -257,6 +279,14 @@ Nest::Values Nest::combine(const Node &n, ValueRange a, ValueRange b, Type type)
 
 Nest::Values Nest::nextElement(const Node &n, unsigned width) {
   Value x = atLanes(n.operands[0], width);
+  Type operandType = trace.nodes[size_t(n.operands[0])].elementType;
+  if (x && hasMagnitude(n, operandType)) {
+    OpBuilder::InsertionGuard guard(builder);
+    insertAt(unsigned(frames.size()) - 1);
+    Type bits = Elements::registerType(builder.getI32Type(), width);
+    Value raw = builder.create<arith::BitcastOp>(loc, bits, x);
+    return {x, builder.create<arith::AndIOp>(loc, raw, elements.number(0x7fffffff, bits))};
+  }
   if (n.code != Node::ArgMax && n.code != Node::ArgMin)
     return {x};
   Linear position;
@@ -302,7 +332,7 @@ Nest::Values Nest::accumulate(const Node &n, ArrayRef<unsigned> loops, Values ca
     return forLoop(loops.front(), begin, end, 1, carried,
                    [&](Values inner) { return accumulate(n, loops.drop_front(), inner, unroll, width); });
   Type type = trace.nodes[size_t(n.operands[0])].elementType;
-  size_t per = n.code == Node::ArgMax || n.code == Node::ArgMin ? 2 : 1;
+  size_t per = valuesOf(n, type);
   unsigned row = loops.front(), outside = unsigned(frames.size()) - 1;
   auto known = loop.size.asConstant();
   int64_t step = isRowVector ? std::max(1u, fullLanes) : 1;
@@ -395,7 +425,7 @@ Nest::Values Nest::accumulate(const Node &n, ArrayRef<unsigned> loops, Values ca
 Value Nest::reduce(int number) {
   const Node n = trace.nodes[size_t(number)];
   Type type = trace.nodes[size_t(n.operands[0])].elementType;
-  size_t per = n.code == Node::ArgMax || n.code == Node::ArgMin ? 2 : 1;
+  size_t per = valuesOf(n, type);
   // In the frame of the loops that it depends on: frames further in wait.
   std::vector<Frame> waiting;
   unsigned place = frameOf(n.loops);
@@ -413,9 +443,10 @@ Value Nest::reduce(int number) {
     Value x = atLanes(n.operands[0], dependsOnVector(n.loops) ? lanes : 0);
     OpBuilder::InsertionGuard guard(builder);
     insertAt(place);
-    result = per == 2 ? Values{x, elements.integer(0, n.elementType, dependsOnVector(n.loops) ? lanes : 0)} : Values{x};
+    bool isPosition = n.code == Node::ArgMax || n.code == Node::ArgMin;
+    Value first = isPosition ? elements.integer(0, n.elementType, dependsOnVector(n.loops) ? lanes : 0) : x;
     resume();
-    return result[per - 1];
+    return first;
   }
   unsigned width = isRowVector ? fullLanes : lanes;
   double weight = 0;
@@ -451,8 +482,14 @@ Value Nest::reduce(int number) {
     if (hasScalar)
       result = combine(n, result, ValueRange(carried).take_back(per), type);
   }
+  if (hasMagnitude(n, type)) {
+    Value greatest = elements.number(0x7f800000, result[1].getType());
+    Value isNan = builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::sgt, result[1], greatest);
+    Value notANumber = elements.number(std::numeric_limits<double>::quiet_NaN(), result[0].getType());
+    result = {builder.create<arith::SelectOp>(loc, isNan, notANumber, result[0])};
+  }
   resume();
-  return result[per - 1];
+  return result.back();
 }
 
 } // namespace firn

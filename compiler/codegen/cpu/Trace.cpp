@@ -90,7 +90,8 @@ int Trace::add(Node node) {
                     ":" + node.index.key() + ":" + std::to_string(node.element) + ":" + std::to_string(node.number) +
                     ":" + std::to_string(uintptr_t(node.op)) + ":" +
                     std::to_string(uintptr_t(node.elementType.getAsOpaquePointer())) + ":" +
-                    std::to_string(uintptr_t(node.value.getAsOpaquePointer())) + ":" + std::to_string(node.selectLast);
+                    std::to_string(uintptr_t(node.value.getAsOpaquePointer())) + ":" + std::to_string(node.selectLast) +
+                    std::to_string(node.skipsNaN);
   for (int operand : node.operands)
     key += ":" + std::to_string(operand);
   auto [found, isNew] = nodeCache.try_emplace(key, int(nodes.size()));

@@ -102,6 +102,7 @@ struct Node {
   int64_t element = 0;     // Splat: which; Fraction: the atom
   double number = 0;       // Splat without value
   bool selectLast = false; // ArgMax, ArgMin
+  bool skipsNaN = false;   // Max: NaN may be missed, what is made of it is NaN anyway
   uint64_t loops = 0;      // which it depends on
 };
 

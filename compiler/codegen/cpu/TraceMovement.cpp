@@ -350,7 +350,9 @@ int Trace::pullResize(ResizeOp op, ArrayRef<Coordinate> position) {
     } else if (transformation == "align_corners") {
       if (!in || !out || *out <= 1)
         return fail("no vector code for this form of resize");
-      scale = double(*in - 1) / double(*out - 1);
+      // With scales given the result's length is not rounded.
+      double length = scales[k] != 0 ? scales[k] * double(*in) : double(*out);
+      scale = double(*in - 1) / (length - 1);
     }
     Atom low{Atom::Nearest, from[k], index, DimExpr(1)};
     low.scale = scale;

@@ -295,7 +295,12 @@ int Trace::pullNormalization(OpResult result, ArrayRef<Coordinate> given) {
   auto atElement = [&]() { return pullX(position); };
   auto sum = [&](int node) { return reduction(Node::Sum, type, node); };
   if (isa<SoftmaxOp, LogSoftmaxOp>(op)) {
-    int largest = reduction(Node::Max, type, rowX);
+    Node reduce(Node::Reduce); // a NaN makes its exponential, hence the sum, hence the row NaN
+    reduce.code = Node::Max;
+    reduce.elementType = type;
+    reduce.operands.push_back(rowX);
+    reduce.skipsNaN = true;
+    int largest = this->add(std::move(reduce));
     auto exp = [&](int node) { return arith(Node::Exp, type, {sub(node, largest)}); };
     int total = sum(exp(rowX));
     int node = isa<SoftmaxOp>(op) ? mul(exp(atElement()), div(splat(1, type), total))
