@@ -262,9 +262,12 @@ static Operation *toOnnxLayout(Operation *op) {
 SmallVector<Operation *> dissolve(FusedOp fused) {
   IRMapping map;
   Block &body = fused.getBody().front();
-  for (auto [argument, input] : llvm::zip(body.getArguments(), fused.getInputs()))
-    map.map(argument, input);
   OpBuilder builder(fused);
+  for (auto [argument, input] : llvm::zip(body.getArguments(), fused.getInputs())) {
+    Operation *constant = input.getDefiningOp();
+    auto unpacked = constant ? constant->getAttrOfType<ElementsAttr>("firn.unpacked") : ElementsAttr();
+    map.map(argument, unpacked ? builder.create<ConstantOp>(constant->getLoc(), unpacked).getResult() : input);
+  }
   SmallVector<Operation *> operations;
   for (Operation &op : body.without_terminator()) {
     Operation *copy = builder.clone(op, map);

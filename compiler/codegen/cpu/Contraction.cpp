@@ -3,6 +3,7 @@
 
 #include "compiler/codegen/cpu/Convolution.h"
 #include "compiler/codegen/cpu/Matmul.h"
+#include "compiler/codegen/cpu/Sequence.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -29,6 +30,8 @@ LogicalResult emitContraction(FusedOp fused, kernel::FuncOp func, const TargetDe
     return emitProduct(fused, op, func, target, whyNot);
   if (isa<ConvOp>(op))
     return emitConvolution(fused, op, func, target, whyNot);
+  if (isa<ConvTransposeOp>(op))
+    return emitTransposedConvolution(fused, op, func, target, whyNot);
   whyNot = "'" + op->getName().getStringRef().str() + "' has no generated code";
   return failure();
 }
@@ -46,6 +49,11 @@ std::vector<PackedWeight> planPacking(FusedOp fused, const TargetDescription &ta
   if (isa<ConvOp>(op))
     if (auto plan = planConvolutionPacking(fused, op, target))
       plans.push_back(*plan);
+  if (isa<ConvTransposeOp>(op))
+    if (auto plan = planTransposedPacking(fused, op, target))
+      plans.push_back(*plan);
+  if (isa<LSTMOp, GRUOp, RNNOp>(op))
+    plans = planSequencePacking(fused, op, target);
   return plans;
 }
 
@@ -84,6 +92,8 @@ void packConstants(FusedOp fused, const TargetDescription &target) {
     std::vector<char> packed = packWeights(w, *bytes);
     auto type = RankedTensorType::get({w.groups, w.panels(), w.paddedK(), w.nr}, w.elementType);
     auto constant = builder.create<ConstantOp>(fused.getInputs()[w.operand].getLoc(), constantFromBytes(type, packed));
+    // What it was, should the emitter refuse: passes/group puts it back.
+    constant->setAttr("firn.unpacked", constantOf(fused.getInputs()[w.operand]));
     fused->setOperand(w.operand, constant.getResult());
     auto number = [&](StringRef name, int64_t value) {
       return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
