@@ -48,7 +48,8 @@ static bool isPixelwise(const ConvolutionShape &shape) {
          llvm::none_of(shape.window.axes, [](const WindowAxis &axis) { return axis.hasBorder() || axis.first != 0; });
 }
 
-static TileShape tileShape(const ConvolutionShape &shape, Type type) {
+TileShape convolutionTile(const ConvolutionShape &shape) {
+  Type type = sumType(shape.input.elementType);
   const WindowAxis &width = shape.window.width();
   TileShape tile{width.out.asConstant(), shape.groupOutputs, type.getIntOrFloatBitWidth() / 8};
   bool hasBorder = llvm::any_of(shape.window.axes, [](const WindowAxis &axis) { return axis.hasBorder(); });
@@ -88,7 +89,7 @@ std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, Operation *op,
   w.groups = shape->group;
   w.n = shape->groupOutputs;
   w.k = shape->depth();
-  w.nr = chooseTile(target, tileShape(*shape, sumType(w.elementType))).columns();
+  w.nr = chooseTile(target, convolutionTile(*shape)).columns();
   w.groupStarts.clear();
   for (int64_t g = 0; g < w.groups; ++g)
     w.groupStarts.push_back(g * w.n * w.k);
@@ -148,7 +149,7 @@ private:
 } // namespace
 
 void WindowProductEmitter::chooseBlocks() {
-  TileShape wanted = tileShape(shape, type);
+  TileShape wanted = convolutionTile(shape);
   auto width = window.width().out.asConstant(), height = window.axes[1].out.asConstant();
   wanted.m = width;
   tile = chooseRows(context.target, wanted, nr);
@@ -326,7 +327,7 @@ void WindowProductEmitter::pixels(Value row, Value column, int64_t rows, int64_t
 
 void WindowProductEmitter::panel(Value number, Tile part, const LoopBuilder::Values &counts) {
   panelFirst = l.mul(number, nr);
-  panelFirstColumn = l.add(l.add(l.mul(group, groupSize), weightStart), l.mul(panelFirst, shape.depth()));
+  panelFirstColumn = l.add(l.add(l.mul(group, groupSize), weightStart), l.mul(panelFirst, shape.packedDepth));
   Value rows = l.sub(row1, row0), columns = l.sub(column1, column0);
   auto rowOfTiles = [&](Value row, int64_t height) {
     Value whole = l.mul(l.div(columns, tileColumns), tileColumns);
@@ -458,6 +459,16 @@ static MatrixProduct pixelProduct(const ConvolutionShape &shape, const PackedWei
   return p;
 }
 
+bool addBias(Operation *op, Epilogue &epilogue, std::string &whyNot) {
+  if (op->getNumOperands() < 3 || isAbsent(op->getOperand(2)))
+    return true;
+  auto bias = viewOf(op->getOperand(2));
+  if (bias && epilogue.addTerm(*bias, 1))
+    return true;
+  whyNot = "a bias that is no view of an input";
+  return false;
+}
+
 LogicalResult emitConvolution(FusedOp fused, Operation *op, kernel::FuncOp func, const TargetDescription &target,
                               std::string &whyNot) {
   auto shape = readConvolution(op, whyNot);
@@ -471,13 +482,9 @@ LogicalResult emitConvolution(FusedOp fused, Operation *op, kernel::FuncOp func,
   auto epilogue = Epilogue::analyse(fused, op->getResult(0), whyNot);
   if (!epilogue)
     return failure();
-  if (op->getNumOperands() > 2 && !isAbsent(op->getOperand(2))) {
-    auto bias = viewOf(op->getOperand(2));
-    if (!bias || !epilogue->addTerm(*bias, 1)) {
-      whyNot = "a bias that is no view of an input";
-      return failure();
-    }
-  }
+  if (!addBias(op, *epilogue, whyNot))
+    return failure();
+  shape->packedDepth = packed->paddedK();
   OpBuilder builder(func.getContext());
   builder.setInsertionPointToEnd(&func.getBody().front());
   KernelContext context(fused, func, target, builder);

@@ -16,6 +16,7 @@ struct ConvolutionShape {
   View input;      // dense, N x spatial x C
   unsigned weight; // the operand that holds the packed weight
   int64_t group = 1, groupInputs = 1, groupOutputs = 1;
+  int64_t packedDepth = 0; // steps along k of one packed panel
   llvm::SmallVector<int64_t> kernel;
 
   bool isDepthwise() const { return groupInputs == 1 && groupOutputs == 1 && group > 1; }
@@ -28,6 +29,17 @@ mlir::LogicalResult emitConvolution(FusedOp fused, mlir::Operation *op, kernel::
                                     const TargetDescription &target, std::string &whyNot);
 
 std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, mlir::Operation *op, const TargetDescription &target);
+
+// The same for firn.conv_transpose: outputs that are a stride apart see the same taps, so each such phase is a
+// convolution of stride 1.
+mlir::LogicalResult emitTransposedConvolution(FusedOp fused, mlir::Operation *op, kernel::FuncOp func,
+                                              const TargetDescription &target, std::string &whyNot);
+std::optional<PackedWeight> planTransposedPacking(FusedOp fused, mlir::Operation *op, const TargetDescription &target);
+
+/// The tile of a convolution's panels.
+TileShape convolutionTile(const ConvolutionShape &shape);
+/// Adds the bias of `op` to the epilogue; false, with the reason, if it is no view.
+bool addBias(mlir::Operation *op, Epilogue &epilogue, std::string &whyNot);
 
 /// The loops over the windows of `shape`, whose packed weights begin `weightStart` elements into their buffer and whose
 /// groups are `groupSize` elements apart. Adds the scratch it needs to the kernel's.

@@ -44,3 +44,179 @@ TEST_CASE("a dense layer of dynamic rows agrees for every remainder") {
     REQUIRE(check(c) == "");
   }
 }
+
+namespace {
+
+/// yield of the product of %0 and %1, perhaps seen through views that `views` makes of them (as %a and %b).
+FusedCase product(const std::vector<Input> &inputs, const std::string &views, const Shape &a, const Shape &b,
+                  const Shape &r, const std::string &element = "f32") {
+  FusedCase c;
+  c.inputs = inputs;
+  std::string t = typeText(r, element);
+  c.body = views + "%p = firn.matmul " + (views.find("%a =") == std::string::npos ? "%0" : "%a") + ", " +
+           (views.find("%b =") == std::string::npos ? "%1" : "%b") + " : (" + typeText(a, element) + ", " +
+           typeText(b, element) + ") -> " + t + "\nfirn.yield %p : " + t;
+  c.result = r;
+  c.resultElement = element;
+  return c;
+}
+
+std::string transpose(const std::string &name, const std::string &of, const Shape &from, const Shape &to,
+                      const std::string &perm) {
+  return name + " = firn.transpose " + of + " {perm = array<i64: " + perm + ">} : (" + typeText(from) + ") -> " +
+         typeText(to) + "\n";
+}
+std::string reshape(const std::string &name, const std::string &of, const Shape &from, const Shape &to) {
+  return name + " = firn.reshape " + of + " : (" + typeText(from) + ") -> " + typeText(to) + "\n";
+}
+
+} // namespace
+
+TEST_CASE("a product of two activations agrees") {
+  for (auto [m, k, n] :
+       {std::array<int64_t, 3>{1, 5, 7}, {4, 64, 100}, {33, 17, 65}, {128, 32, 128}, {1, 100, 1}, {9, 40, 1}}) {
+    Shape a{m, k}, b{k, n}, r{m, n};
+    REQUIRE(check(product({{a}, {b}}, "", a, b, r)) == "");
+  }
+}
+
+TEST_CASE("batches of products broadcast") {
+  Shape a{3, 1, 5, 8}, b{2, 8, 20}, r{3, 2, 5, 20};
+  REQUIRE(check(product({{a}, {b}}, "", a, b, r)) == "");
+  REQUIRE(check(product({{a}, {b, "f32", true}}, "", a, b, r)) == "");
+  Shape flat{8, 20}, many{3, 1, 5, 20};
+  REQUIRE(check(product({{a}, {flat, "f32", true}}, "", a, flat, many)) == "");
+}
+
+TEST_CASE("a product of vectors agrees") {
+  Shape v{40}, b{40, 33}, r{33}, u{33}, scalar{};
+  REQUIRE(check(product({{v}, {b}}, "", v, b, r)) == "");
+  REQUIRE(check(product({{v}, {b, "f32", true}}, "", v, b, r)) == "");
+  Shape column{40};
+  REQUIRE(check(product({{b}, {u}}, "", b, u, column)) == "");
+  REQUIRE(check(product({{u}, {u}}, "", u, u, scalar)) == "");
+}
+
+TEST_CASE("operands of a product may be views") {
+  // Q K^T and P V of attention, heads split and merged by views.
+  for (int64_t s : {1, 2, 7, 40}) {
+    Shape flat{2, s, 48}, split{2, s, 3, 16}, heads{2, 3, s, 16}, turned{2, 3, 16, s}, scores{2, 3, s, s};
+    std::string views = reshape("%qs", "%0", flat, split) + transpose("%a", "%qs", split, heads, "0, 2, 1, 3") +
+                        reshape("%ks", "%1", flat, split) + transpose("%b", "%ks", split, turned, "0, 2, 3, 1");
+    REQUIRE(check(product({{flat}, {flat}}, views, heads, turned, scores)) == "");
+    FusedCase c;
+    c.inputs = {{scores}, {flat}};
+    c.body = reshape("%vs", "%1", flat, split) + transpose("%b", "%vs", split, heads, "0, 2, 1, 3") +
+             "%p = firn.matmul %0, %b : (" + typeText(scores) + ", " + typeText(heads) + ") -> " + typeText(heads) +
+             "\n" + transpose("%t", "%p", heads, split, "0, 2, 1, 3") + reshape("%y", "%t", split, flat) +
+             "firn.yield %y : " + typeText(flat);
+    c.result = flat;
+    REQUIRE(check(c) == "");
+  }
+  Shape a{9, 20}, t{20, 9}, b{9, 33}, r{20, 33};
+  REQUIRE(check(product({{a}, {b}}, transpose("%a", "%0", a, t, "1, 0"), t, b, r)) == "");
+  REQUIRE(check(product({{t}, {t}}, transpose("%b", "%1", t, a, "1, 0"), t, a, {20, 20})) == "");
+  REQUIRE(check(product({{t}, {t, "f32", true}}, transpose("%b", "%1", t, a, "1, 0"), t, a, {20, 20})) == "");
+}
+
+TEST_CASE("attention of dynamic sizes agrees") {
+  for (int64_t s : {1, 3, 16, 37}) {
+    Shape flat{"b", "s", 48}, split{"b", "s", 3, 16}, heads{"b", 3, "s", 16}, turned{"b", 3, 16, "s"},
+        scores{"b", 3, "s", "s"};
+    std::string views = reshape("%qs", "%0", flat, split) + transpose("%a", "%qs", split, heads, "0, 2, 1, 3") +
+                        reshape("%ks", "%1", flat, split) + transpose("%b", "%ks", split, turned, "0, 2, 3, 1");
+    FusedCase c = product({{flat}, {flat}}, views, heads, turned, scores);
+    c.sizes = {{"b", 2}, {"s", s}};
+    REQUIRE(check(c) == "");
+    c = product({{scores}, {heads}}, "", scores, heads, heads);
+    c.sizes = {{"b", 2}, {"s", s}};
+    REQUIRE(check(c) == "");
+  }
+}
+
+TEST_CASE("gemm scales, transposes and adds") {
+  for (const char *attributes : {"alpha = 0.5 : f32, beta = 2.0 : f32", "transA = 1 : i64", "transB = 1 : i64",
+                                 "transA = 1 : i64, transB = 1 : i64, beta = 0.25 : f32"})
+    for (bool isFrozen : {false, true}) {
+      bool ta = std::string(attributes).find("transA") != std::string::npos;
+      bool tb = std::string(attributes).find("transB") != std::string::npos;
+      Shape a = ta ? Shape{20, 11} : Shape{11, 20}, b = tb ? Shape{37, 20} : Shape{20, 37}, bias{37}, r{11, 37};
+      FusedCase c;
+      c.inputs = {{a}, {b, "f32", isFrozen}, {bias}};
+      c.body = "%p = firn.gemm %0, %1, %2 {" + std::string(attributes) + "} : (" + typeText(a) + ", " + typeText(b) +
+               ", " + typeText(bias) + ") -> " + typeText(r) + "\nfirn.yield %p : " + typeText(r);
+      c.result = r;
+      REQUIRE(check(c) == "");
+    }
+}
+
+TEST_CASE("an epilogue of many operations agrees") {
+  Shape a{2, 7, 24}, b{24, 50}, bias{50}, one{}, row{7, 1}, r{2, 7, 50};
+  std::string t = typeText(r);
+  FusedCase c;
+  c.inputs = {{a}, {b, "f32", true}, {bias}, {r}, {one}, {row}};
+  c.body = matmul(a, b, r) + "%s = firn.add %p, %2 : (" + t + ", " + typeText(bias) + ") -> " + t +
+           "\n%g = firn.gelu %s : (" + t + ") -> " + t + "\n%m = firn.mul %g, %4 : (" + t + ", " + typeText(one) +
+           ") -> " + t + "\n%x = firn.add %3, %m : (" + t + ", " + t + ") -> " + t + "\n%y = firn.sub %x, %5 : (" + t +
+           ", " + typeText(row) + ") -> " + t + "\n%z = firn.add %y, %s : (" + t + ", " + t + ") -> " + t +
+           "\nfirn.yield %z : " + t;
+  c.result = r;
+  REQUIRE(check(c) == "");
+}
+
+TEST_CASE("a product deeper than a panel in the second level agrees") {
+  Shape a{30, 4000}, b{4000, 100}, r{30, 100};
+  FusedCase c = product({{a}, {b, "f32", true}}, "", a, b, r);
+  REQUIRE(check(c) == "");
+  a = {"m", 4000};
+  r = {"m", 100};
+  c = product({{a}, {b, "f32", true}}, "", a, b, r);
+  c.sizes["m"] = 11;
+  REQUIRE(check(c) == "");
+}
+
+TEST_CASE("products of other element types agree") {
+  Shape a{7, 40}, b{40, 33}, r{7, 33};
+  for (bool isFrozen : {false, true}) {
+    REQUIRE(check(product({{a, "f64"}, {b, "f64", isFrozen}}, "", a, b, r, "f64")) == "");
+    FusedCase c = product({{a, "f16"}, {b, "f16", isFrozen}}, "", a, b, r, "f16");
+    c.tolerance = 1e-3;
+    REQUIRE(check(c) == "");
+    c = product({{a, "bf16"}, {b, "bf16", isFrozen}}, "", a, b, r, "bf16");
+    c.tolerance = 8e-3;
+    REQUIRE(check(c) == "");
+  }
+}
+
+TEST_CASE("8-bit weights stay in memory as they are") {
+  for (const char *element : {"i8", "ui8"})
+    for (bool perColumn : {false, true})
+      for (bool hasZero : {false, true}) {
+        Shape a{7, 40}, b{40, 37}, r{7, 37}, scale = perColumn ? Shape{37} : Shape{};
+        bool isSigned = element[0] == 'i';
+        FusedCase c;
+        c.inputs = {{a},
+                    {b, element, true, isSigned ? -128.0 : 0.0, isSigned ? 127.0 : 255.0},
+                    {scale, "f32", false, 0.01, 0.02}};
+        if (hasZero)
+          c.inputs.push_back({scale, element, false, isSigned ? -20.0 : 100.0, isSigned ? 20.0 : 150.0});
+        c.body = std::string("%w = firn.dequantize_linear %1, %2") + (hasZero ? ", %3" : "") + " {axis = 1 : i64} : (" +
+                 typeText(b, element) + ", " + typeText(scale) + (hasZero ? ", " + typeText(scale, element) : "") +
+                 ") -> " + typeText(b) + "\n%p = firn.matmul %0, %w : (" + typeText(a) + ", " + typeText(b) + ") -> " +
+                 typeText(r) + "\nfirn.yield %p : " + typeText(r);
+        c.result = r;
+        REQUIRE(check(c) == "");
+      }
+}
+
+TEST_CASE("products agree on every target") {
+  for (const char *target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    FusedCase c = dense(13, 40, 50);
+    c.target = target;
+    REQUIRE(check(c) == "");
+    c = dense("m", 40, 50);
+    c.sizes["m"] = 10;
+    c.target = target;
+    REQUIRE(check(c) == "");
+  }
+}

@@ -158,3 +158,53 @@ TEST_CASE("a convolution with a long epilogue agrees") {
   c.activation = "gelu";
   REQUIRE(check(c) == "");
 }
+
+namespace {
+
+/// A transposed convolution of an image of `size` to `out`.
+std::string checkTransposed(int64_t batch, std::vector<int64_t> size, std::vector<int64_t> out, int64_t channels,
+                            int64_t outputs, int64_t group, std::vector<int64_t> kernel, const std::string &attributes,
+                            bool isDynamic = false) {
+  Shape x{batch}, w{channels, outputs / group}, r{batch}, bias{outputs};
+  FusedCase c;
+  for (size_t i = 0; i < size.size(); ++i) {
+    w.push_back(kernel[i]);
+    if (isDynamic) { // of stride and kernel 2
+      x.push_back(i ? "w" : "h");
+      r.push_back(i ? "2*w" : "2*h");
+      c.sizes[i ? "w" : "h"] = size[i];
+    } else {
+      x.push_back(size[i]);
+      r.push_back(out[i]);
+    }
+  }
+  x.push_back(channels);
+  r.push_back(outputs);
+  std::string t = typeText(r);
+  c.inputs = {{x}, {w, "f32", true}, {bias}};
+  c.body = "%p = firn.conv_transpose %0, %1, %2 {layout = \"nhwc\", group = " + std::to_string(group) + " : i64" +
+           (attributes.empty() ? "" : ", ") + attributes + "} : (" + typeText(x) + ", " + typeText(w) + ", " +
+           typeText(bias) + ") -> " + t + "\n%t = firn.relu %p : (" + t + ") -> " + t + "\nfirn.yield %t : " + t;
+  c.result = r;
+  return firn::test::check(c);
+}
+
+} // namespace
+
+TEST_CASE("a transposed convolution agrees for kernels, strides, dilations, pads and groups") {
+  REQUIRE(checkTransposed(1, {5, 6}, {10, 12}, 12, 20, 1, {2, 2}, "strides = array<i64: 2, 2>") == "");
+  REQUIRE(checkTransposed(2, {5, 6}, {7, 8}, 5, 9, 1, {3, 3}, "") == "");
+  REQUIRE(checkTransposed(1, {5, 6}, {9, 11}, 6, 33, 1, {3, 3},
+                          "strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>") == "");
+  REQUIRE(checkTransposed(1, {7}, {31}, 4, 8, 2, {5}, "strides = array<i64: 4>, output_padding = array<i64: 2>") == "");
+  REQUIRE(checkTransposed(1, {4, 4}, {10, 11}, 3, 5, 1, {3, 2},
+                          "strides = array<i64: 2, 3>, dilations = array<i64: 2, 1>, pads = array<i64: 0, 0, 1, 0>") ==
+          "");
+  REQUIRE(checkTransposed(1, {5, 6}, {10, 18}, 4, 4, 1, {3, 4},
+                          "strides = array<i64: 2, 3>, auto_pad = \"SAME_UPPER\"") == "");
+  REQUIRE(checkTransposed(1, {5}, {9}, 4, 4, 1, {1}, "strides = array<i64: 2>") == "");
+}
+
+TEST_CASE("a transposed convolution of dynamic sizes agrees") {
+  REQUIRE(checkTransposed(1, {5, 6}, {}, 12, 20, 1, {2, 2}, "strides = array<i64: 2, 2>", true) == "");
+}

@@ -1,0 +1,146 @@
+#include "test/compiler/codegen/ContractionHarness.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+struct Layer {
+  std::string op = "lstm";
+  int64_t steps = 5, batch = 1, inputs = 10, hidden = 12;
+  std::string direction = "forward";
+  std::string attributes = "";
+  bool hasBias = true, hasState = true, wantsAll = true, wantsSequence = true, isBatchFirst = false, isDynamic = false;
+};
+
+FusedCase build(const Layer &y) {
+  int64_t gates = y.op == "lstm" ? 4 : y.op == "gru" ? 3 : 1, directions = y.direction == "bidirectional" ? 2 : 1;
+  FusedCase c;
+  c.kind = "sequence";
+  Dim steps = y.steps, batch = y.batch;
+  if (y.isDynamic) {
+    steps = "t";
+    batch = "b";
+    c.sizes = {{"t", y.steps}, {"b", y.batch}};
+  }
+  Shape x = y.isBatchFirst ? Shape{batch, steps, y.inputs} : Shape{steps, batch, y.inputs};
+  Shape w{directions, gates * y.hidden, y.inputs}, r{directions, gates * y.hidden, y.hidden};
+  Shape b{directions, 2 * gates * y.hidden};
+  Shape state = y.isBatchFirst ? Shape{batch, directions, y.hidden} : Shape{directions, batch, y.hidden};
+  Shape all = y.isBatchFirst ? Shape{batch, steps, directions, y.hidden} : Shape{steps, directions, batch, y.hidden};
+  c.inputs = {{x}, {w, "f32", true, -0.3, 0.3}, {r, "f32", true, -0.3, 0.3}};
+  std::string names = "%0, %1, %2", types = typeText(x) + ", " + typeText(w) + ", " + typeText(r);
+  auto operand = [&](bool isGiven, const Shape &shape) {
+    if (isGiven) {
+      names += ", %" + std::to_string(c.inputs.size());
+      types += ", " + typeText(shape);
+      c.inputs.push_back({shape, "f32", false, -0.5, 0.5});
+    } else {
+      names += ", %none";
+      types += ", none";
+    }
+  };
+  operand(y.hasBias, b);
+  operand(false, {});
+  operand(y.hasState, state);
+  if (y.op == "lstm")
+    operand(y.hasState, state);
+  int results = y.op == "lstm" ? 3 : 2;
+  std::string resultTypes = typeText(all);
+  for (int i = 1; i < results; ++i)
+    resultTypes += ", " + typeText(state);
+  c.body = "%none = firn.absent : none\n%y:" + std::to_string(results) + " = firn." + y.op + " " + names +
+           " {direction = \"" + y.direction + "\", hidden_size = " + std::to_string(y.hidden) +
+           " : i64, layout = " + std::to_string(int(y.isBatchFirst)) + " : i64" +
+           (y.attributes.empty() ? "" : ", " + y.attributes) + "} : (" + types + ") -> (" + resultTypes + ")\n";
+  if (y.wantsAll) {
+    c.result = all;
+    c.body += "firn.yield %y#0, %y#1" + std::string(results == 3 ? ", %y#2" : "") + " : " + resultTypes;
+    for (int i = 1; i < results; ++i)
+      c.moreResults.push_back({state, "f32"});
+  } else if (y.wantsSequence) {
+    c.result = all;
+    c.body += "firn.yield %y#0 : " + typeText(all);
+  } else {
+    c.result = state;
+    c.body += "firn.yield %y#1 : " + typeText(state);
+  }
+  c.tolerance = 1e-5;
+  return c;
+}
+
+std::string check(const Layer &layer) { return firn::test::check(build(layer)); }
+
+} // namespace
+
+TEST_CASE("recurrent layers agree in every direction, with and without bias and state") {
+  for (const char *op : {"lstm", "gru", "rnn"})
+    for (const char *direction : {"forward", "reverse", "bidirectional"})
+      for (bool isFull : {true, false}) {
+        Layer y;
+        y.op = op;
+        y.direction = direction;
+        y.hasBias = y.hasState = isFull;
+        INFO(op << " " << direction << " " << isFull);
+        REQUIRE(check(y) == "");
+      }
+}
+
+TEST_CASE("recurrent layers agree for batches, layouts and lengths") {
+  for (const char *op : {"lstm", "gru"})
+    for (int64_t batch : {1, 2, 4, 5, 9})
+      for (bool isBatchFirst : {false, true}) {
+        Layer y;
+        y.op = op;
+        y.batch = batch;
+        y.steps = 15;
+        y.hidden = 33;
+        y.isBatchFirst = isBatchFirst;
+        INFO(op << " " << batch << " " << isBatchFirst);
+        REQUIRE(check(y) == "");
+        y.isDynamic = true;
+        REQUIRE(check(y) == "");
+      }
+}
+
+TEST_CASE("workers that share the steps of one layer agree") {
+  for (const char *op : {"lstm", "gru", "rnn"})
+    for (int64_t hidden : {150, 260}) {
+      Layer y;
+      y.op = op;
+      y.hidden = hidden;
+      y.steps = 7;
+      y.attributes = std::string(op) == "gru" ? "linear_before_reset = 1 : i64" : "";
+      REQUIRE(check(y) == "");
+      y.wantsAll = false;
+      REQUIRE(check(y) == "");
+      y.wantsSequence = false;
+      REQUIRE(check(y) == "");
+    }
+}
+
+TEST_CASE("a layer without steps keeps its state") {
+  Layer y;
+  y.steps = 0;
+  y.isDynamic = true;
+  REQUIRE(check(y) == "");
+}
+
+TEST_CASE("recurrent layers agree on every target") {
+  for (const char *target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    Layer y;
+    y.batch = 3;
+    FusedCase c = build(y);
+    c.target = target;
+    REQUIRE(firn::test::check(c) == "");
+  }
+}
+
+TEST_CASE("what a recurrent layer lacks is refused with the reason") {
+  Layer y;
+  y.attributes = "clip = 1.0 : f32";
+  REQUIRE(check(y) == "refused: a clip or coupled gates");
+  y.attributes = "activations = [\"Sigmoid\", \"Relu\", \"Tanh\"]";
+  REQUIRE(check(y) == "refused: activation 'relu'");
+}
