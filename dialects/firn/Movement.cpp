@@ -542,6 +542,11 @@ void inferResize(Inference &inference) {
     return inference.error("expected scales or sizes, found neither");
   if (!bytes || !cast<TensorType>(scales.getType()).getElementType().isF32())
     return inference.unknownResult(0, type, x->size());
+  // The extent of a crop, not of the input, is scaled; the shape function knows the region.
+  if (inference.stringAttribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
+    return llvm::all_of(*x, [](const DimExpr &d) { return d.isConstant(); })
+               ? inference.fallback()
+               : inference.unknownResult(0, type, x->size());
   for (size_t i = 0; i < axes.size(); ++i) {
     float scale;
     size_t at = bytes->isSplat ? 0 : i * 4;
@@ -554,8 +559,8 @@ void inferResize(Inference &inference) {
     if (scale == 1)
       continue;
     double inverse = 1.0 / double(scale);
-    if (dim.isConstant())
-      dim = DimExpr(int64_t(std::floor(double(dim.constant()) * double(scale))));
+    if (dim.isConstant()) // in float32, as the reference kernel: 10 * 0.7 is 7, which double would miss
+      dim = DimExpr(int64_t(std::floor(float(dim.constant()) * scale)));
     else if (scale == std::floor(scale) && scale < 65536)
       dim = dim * DimExpr(int64_t(scale));
     else if (inverse == std::floor(inverse) && inverse < 65536)

@@ -313,7 +313,12 @@ bool decomposeSpaceToDepth(SpaceToDepthOp op, RuleRewriter &rewriter) {
     return false;
   SmallVector<DimExpr> d = dimsOf(type);
   DimExpr b(int64_t(op.getBlocksize()));
-  moveBlocks(op, {d[0], d[1], d[2].floorDiv(b), b, d[3].floorDiv(b), b}, {0, 3, 5, 1, 2, 4}, rewriter);
+  // CRD, since opset 28, keeps the input's channels outermost.
+  auto mode = op->getAttrOfType<StringAttr>("mode");
+  SmallVector<int64_t> order = {0, 3, 5, 1, 2, 4};
+  if (mode && mode.getValue() == "CRD")
+    order = {0, 1, 3, 5, 2, 4};
+  moveBlocks(op, {d[0], d[1], d[2].floorDiv(b), b, d[3].floorDiv(b), b}, order, rewriter);
   return true;
 }
 
@@ -327,6 +332,16 @@ bool decomposeView(Operation *op, RuleRewriter &rewriter) {
     return false;
   }
   rewriter.replaceWith<ReshapeOp>(op, {}, "a reshape", op->getResult(0).getType(), op->getOperand(0), Value());
+  return true;
+}
+
+/// A transpose that only moves axes of length 1 is a view.
+bool decomposeTranspose(TransposeOp op, RuleRewriter &rewriter) {
+  auto type = rankedType(op.getX());
+  SmallVector<int64_t> perm = permutationOf(op);
+  if (!type || !rankedType(op.getResult()) || !isViewPermutation(type, perm))
+    return false;
+  rewriter.replaceWith<ReshapeOp>(op, {}, "a reshape", op.getType(), op.getX(), Value());
   return true;
 }
 
@@ -344,6 +359,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     rules.add<SplitOp>(decomposeSplit);
     rules.add<DepthToSpaceOp>(decomposeDepthToSpace);
     rules.add<SpaceToDepthOp>(decomposeSpaceToDepth);
+    rules.add<TransposeOp>(decomposeTranspose);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(decomposeView);
     rules.apply(getOperation(), report);
   }

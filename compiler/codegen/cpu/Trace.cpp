@@ -568,11 +568,15 @@ int Trace::pullOperation(OpResult result, ArrayRef<Coordinate> position) {
       .Case([&](SpaceToDepthOp shuffle) {
         DimExpr block(shuffle.getBlocksize());
         SmallVector<DimExpr> own = dimsOfValue(shuffle.getX());
-        auto c = delinearize(indexOf(position[1]), {block, block, own[1]});
+        auto mode = shuffle->getAttrOfType<StringAttr>("mode");
+        bool isChannelFirst = mode && mode.getValue() == "CRD";
+        auto c = isChannelFirst ? delinearize(indexOf(position[1]), {own[1], block, block})
+                                : delinearize(indexOf(position[1]), {block, block, own[1]});
         if (!c)
           return -1;
-        Linear h = indexOf(position[2]) * block + (*c)[0], w = indexOf(position[3]) * block + (*c)[1];
-        return pull(shuffle.getX(), {position[0], {(*c)[2], false}, {h, false}, {w, false}});
+        Linear h = indexOf(position[2]) * block + (*c)[isChannelFirst],
+               w = indexOf(position[3]) * block + (*c)[1 + isChannelFirst];
+        return pull(shuffle.getX(), {position[0], {(*c)[isChannelFirst ? 0 : 2], false}, {h, false}, {w, false}});
       })
       .Case([&](RangeOp range) {
         int start = pull(range.getStart(), Position(dimsOfValue(range.getStart()).size(), {Linear(), true}));

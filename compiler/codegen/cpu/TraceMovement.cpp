@@ -133,6 +133,13 @@ int Trace::pullPad(PadOp op, ArrayRef<Coordinate> position) {
     if (before == DimExpr(0) && after == DimExpr(0))
       continue;
     const DimExpr &size = dims[*axis];
+    StringRef mode = op.getMode();
+    // Beyond one reflection or one turn the index would leave the tensor.
+    if (mode == "reflect" || mode == "wrap") {
+      int64_t reach = size.isConstant() ? size.constant() - (mode == "reflect") : -1;
+      if (!before.isConstant() || !after.isConstant() || std::max(before.constant(), after.constant()) > reach)
+        return fail("a pad that may be wider than what it repeats");
+    }
     Linear index = indexOf(position[*axis]);
     int part =
         segmentOf(index, {{DimExpr(0), before}, {before, before + size}, {before + size, before + size + after}}, op);
@@ -141,7 +148,6 @@ int Trace::pullPad(PadOp op, ArrayRef<Coordinate> position) {
     if (part == -2)
       return fail("a pad at a position that is no loop");
     Linear inside = index + Linear(before * minus);
-    StringRef mode = op.getMode();
     if (part != 1 && mode == "constant") {
       Type element = cast<RankedTensorType>(op.getResult().getType()).getElementType();
       Value constant = operandOf(op, 2);
