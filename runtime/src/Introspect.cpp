@@ -206,6 +206,8 @@ firn_status firn_model_step(const firn_model *model, int32_t index, firn_step_in
   return hand(full, info);
 }
 
+const firn_model_desc *firn_model_tables(const firn_model *model) { return model ? model->desc : nullptr; }
+
 firn_status firn_model_memory(const firn_model *model, const firn_tensor *inputs, firn_memory *memory,
                               firn_tensor *outputs, firn_error *error) {
   succeed(error);

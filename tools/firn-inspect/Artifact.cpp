@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/abi/model.h"
+#include "tools/firn-inspect/Expressions.h"
 #include "tools/tensor_io/Inputs.h"
 
 namespace firn::tools {
@@ -91,8 +92,8 @@ Json describeSteps(const firn_model *model, bool withSteps) {
   return result;
 }
 
-// The memory contract. With dynamic dimensions the arena's bytes are null unless `dims` says what they are; the least
-// (all of them 1) are stated in any case.
+// The memory contract. With dynamic dimensions the arena's bytes are null unless `dims` says what they are; their
+// formula, and their number where all dimensions are 1, are stated.
 Json describeMemory(const firn_model *model, const firn_model_info &info, const std::vector<std::string> &dims) {
   Json result = {{"weights_bytes", info.weights_bytes}, {"arena_bytes", nullptr}};
   InputOptions options;
@@ -110,6 +111,8 @@ Json describeMemory(const firn_model *model, const firn_model_info &info, const 
   firn_memory memory{};
   std::string problem = measure(memory);
   bool isKnown = info.arena_bytes >= 0 || !dims.empty();
+  if (info.arena_bytes < 0)
+    result["arena_bytes_expression"] = arenaExpression(*firn_model_tables(model));
   if (problem.empty()) {
     if (isKnown)
       result["arena_bytes"] = memory.arena_bytes;
@@ -178,6 +181,11 @@ std::string bytesText(const Json &bytes) {
   return text;
 }
 
+std::string shortened(const std::string &text) {
+  constexpr size_t most = 400;
+  return text.size() <= most ? text : text.substr(0, most) + " ... (whole with --json)";
+}
+
 std::string portText(const Json &port) {
   std::string text = port["name"].get<std::string>() + ": " + port["dtype"].get<std::string>() + "[";
   bool isFirst = true;
@@ -200,6 +208,9 @@ std::string memoryText(const Json &memory) {
   text += "  arena: " + bytesText(memory["arena_bytes"]);
   if (memory.contains("arena_bytes_where_dynamic_dims_are_1"))
     text += "; " + bytesText(memory["arena_bytes_where_dynamic_dims_are_1"]) + " where they are 1";
+  if (memory.contains("arena_bytes_expression"))
+    text += "\n    at least " + shortened(memory["arena_bytes_expression"].get<std::string>()) +
+            " bytes, the most that is alive at once";
   text += "\n  scratch: " + bytesText(memory["scratch_bytes_per_thread"]) + " a thread\n";
   if (memory["has_sizes_that_depend_on_data"].get<bool>())
     text += "  and what sizes that depend on data need\n";

@@ -223,6 +223,10 @@ typedef struct firn_step_info {
  * Threads: any.  Memory: none. */
 FIRN_API FIRN_MUST_USE firn_status firn_model_step(const firn_model *model, int32_t index, firn_step_info *step);
 
+/* The checked tables of the artifact, of the type that runtime/abi/model.h defines, for tools that know it.
+ * Threads: any.  Memory: lives as long as the model. */
+FIRN_API const struct firn_model_desc *firn_model_tables(const firn_model *model);
+
 typedef struct firn_memory {
   uint32_t struct_size;
   uint32_t reserved;
