@@ -300,6 +300,18 @@ SmallVector<int64_t> permutationOf(TransposeOp transpose) {
   return perm;
 }
 
+bool isViewPermutation(RankedTensorType type, ArrayRef<int64_t> perm) {
+  int64_t last = -1;
+  for (int64_t axis : perm) {
+    if (type.getDimSize(axis) == 1)
+      continue;
+    if (axis < last)
+      return false;
+    last = axis;
+  }
+  return true;
+}
+
 // --- building --------------------------------------------------------------------------------------------------------
 
 template <typename T> static void append(std::vector<char> &bytes, T value) {

@@ -106,6 +106,8 @@ std::optional<llvm::SmallVector<DimExpr>> broadcastDims(llvm::ArrayRef<DimExpr> 
 std::optional<llvm::SmallVector<int64_t>> reducedAxes(mlir::Operation *reduce);
 llvm::SmallVector<int64_t> permutationOf(TransposeOp transpose);
 bool isFloat(mlir::Type elementType);
+/// Whether the permutation moves only axes of length 1, so that it is a reshape.
+bool isViewPermutation(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> perm);
 
 // --- building --------------------------------------------------------------------------------------------------------
 

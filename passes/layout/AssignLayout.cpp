@@ -27,16 +27,21 @@ namespace firn {
 
 namespace {
 
-/// Bytes of a tensor; symbols count as 8.
-int64_t costOf(Value value) {
-  auto type = rankedType(value);
-  if (isViewPermutation(type, toChannelsLast(type.getRank())))
-    return 1;
-  double bytes = std::max(firn_dtype_bits(dtypeOf(type.getElementType())) / 8, 1);
+/// A reshape in place of a transpose costs no time, but may keep operations from being one kernel.
+constexpr int64_t costOfView = 1;
+/// What it is worth that an operation behind a convolution can be computed before the convolution's only store. Decides
+/// between transposes of equal size, no more.
+constexpr int64_t worthOfEpilogue = 2;
+constexpr int64_t costOfByte = 8;
+
+/// The price of moving a tensor; symbols count as 8.
+int64_t costOf(RankedTensorType type) {
+  double cost = costOfByte * std::max(firn_dtype_bits(dtypeOf(type.getElementType())) / 8, 1);
   for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? 8 : double(size);
-  return int64_t(std::min(bytes, 1e12)) + 1;
+    cost *= ShapedType::isDynamic(size) ? 8 : double(size);
+  return int64_t(std::min(cost, 1e13)) + costOfView;
 }
+bool isView(RankedTensorType type) { return isViewPermutation(type, toChannelsLast(type.getRank())); }
 
 /// A transpose of the model from channels first to last, or back.
 enum class Turn { None, ToLast, ToFirst };
@@ -161,7 +166,7 @@ private:
         consumers.push_back(consumerOf(use));
       llvm::sort(consumers);
       consumers.erase(std::unique(consumers.begin(), consumers.end()), consumers.end());
-      int64_t cost = costOf(value);
+      int64_t cost = isView(type) ? costOfView : costOf(type);
       if (consumers.size() == 1) {
         pay(consumers[0], producer, cost, asItIs);
         pay(producer, consumers[0], cost, asItIs);
@@ -191,15 +196,19 @@ private:
       for (OpOperand &operand : op->getOpOperands())
         if (auto type = rankedType(operand.get()); type && !constantOf(operand.get()) && !followsLayout(operand))
           if (type.getRank() > 0 && type.getRank() < layoutRank(op) && nodes[op] != MinCut::source)
-            cut.addEdge(nodes[op], MinCut::sink, type.getRank() == 1 ? 1 : bytesOf(type));
+            cut.addEdge(nodes[op], MinCut::sink, type.getRank() == 1 ? costOfView : costOf(type));
+    llvm::DenseSet<Operation *> behind;
+    for (Operation *op : order) {
+      bool isBehind = parts[op] == Part::Converted;
+      for (OpOperand &operand : op->getOpOperands())
+        isBehind |= followsLayout(operand) && behind.contains(operand.get().getDefiningOp());
+      if (!isBehind)
+        continue;
+      behind.insert(op);
+      if (auto type = rankedType(op->getResult(0)); parts[op] == Part::Either && type.getRank() >= 3 && !isView(type))
+        cut.addEdge(MinCut::source, nodes[op], worthOfEpilogue);
+    }
     return asItIs;
-  }
-
-  int64_t bytesOf(RankedTensorType type) {
-    double bytes = 4;
-    for (int64_t size : type.getShape())
-      bytes *= ShapedType::isDynamic(size) ? 8 : double(size);
-    return int64_t(std::min(bytes, 1e12)) + 1;
   }
 
   // --- the rewrite ---

@@ -40,18 +40,6 @@ static RankedTensorType permutedType(RankedTensorType type, ArrayRef<int64_t> pe
 
 RankedTensorType channelsLast(RankedTensorType type) { return permutedType(type, toChannelsLast(type.getRank())); }
 
-bool isViewPermutation(RankedTensorType type, ArrayRef<int64_t> perm) {
-  int64_t last = -1;
-  for (int64_t axis : perm) {
-    if (type.getDimSize(axis) == 1)
-      continue;
-    if (axis < last)
-      return false;
-    last = axis;
-  }
-  return true;
-}
-
 Value permuted(OpBuilder &builder, Location loc, Value x, ArrayRef<int64_t> perm) {
   auto type = rankedType(x);
   if (isViewPermutation(type, perm))
@@ -135,6 +123,13 @@ static bool keepsOrder(Operation *op, int64_t rank) {
   return hasChannels || spatial == rank - 2;
 }
 
+/// A reshape of the spatial axes alone, whose elements stand in the same order for both layouts.
+static bool reshapesSpaceOnly(ReshapeOp op) {
+  auto from = rankedType(op.getX()), to = rankedType(op.getResult());
+  return !op.getShape() && from && to && from.getRank() >= 3 && to.getRank() >= 3 && dimOf(from, 0) == dimOf(to, 0) &&
+         dimOf(from, 1) == dimOf(to, 1);
+}
+
 int64_t layoutRank(Operation *op) {
   if (op->getNumOperands() == 0 || op->getNumResults() == 0)
     return -1;
@@ -198,6 +193,8 @@ Part partOf(Operation *op) {
     return llvm::all_of(op->getOperands(), [&](Value x) { return rankedType(x) && rankedType(x).getRank() == rank; })
                ? Part::Either
                : Part::Fixed;
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return reshapesSpaceOnly(reshape) ? Part::Either : Part::Fixed;
   if (isa<SoftmaxOp, LogSoftmaxOp, HardmaxOp>(op))
     return Part::Either;
   if (isa<CumSumOp>(op)) // its axis is a scalar, counted from the front here

@@ -15,8 +15,6 @@ int64_t movedAxis(int64_t axis, int64_t rank);
 /// The type of the same tensor with its channels last.
 mlir::RankedTensorType channelsLast(mlir::RankedTensorType type);
 
-/// Whether the permutation moves only axes of length 1, so that it is a reshape.
-bool isViewPermutation(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> perm);
 /// A firn.transpose, or a firn.reshape where that is the same.
 mlir::Value permuted(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, llvm::ArrayRef<int64_t> perm);
 /// A constant with its elements in another order; null if its elements are packed below 8 bits.

@@ -95,3 +95,12 @@ func.func @views_become_reshapes(%x: tensor<1x6xf32>) -> tensor<6xf32> {
   %0 = firn.squeeze %x : (tensor<1x6xf32>) -> tensor<6xf32>
   return %0 : tensor<6xf32>
 }
+
+// CHECK-LABEL: @transpose_of_unit_axes_is_a_view
+// CHECK-NEXT: firn.reshape %arg0 : (tensor<1x6x1x5xf32>) -> tensor<6x1x5x1xf32>
+// CHECK-NEXT: firn.transpose %arg0 {perm = array<i64: 3, 0, 1, 2>}
+func.func @transpose_of_unit_axes_is_a_view(%x: tensor<1x6x1x5xf32>) -> (tensor<6x1x5x1xf32>, tensor<5x1x6x1xf32>) {
+  %0 = firn.transpose %x {perm = array<i64: 1, 0, 3, 2>} : (tensor<1x6x1x5xf32>) -> tensor<6x1x5x1xf32>
+  %1 = firn.transpose %x {perm = array<i64: 3, 0, 1, 2>} : (tensor<1x6x1x5xf32>) -> tensor<5x1x6x1xf32>
+  return %0, %1 : tensor<6x1x5x1xf32>, tensor<5x1x6x1xf32>
+}
