@@ -80,24 +80,66 @@ FusedCase dense(int64_t m, int64_t n, int64_t k, const std::string &activation =
   std::string t = typeText(r);
   FusedCase c;
   c.inputs = {{a}, {b, "f32", true}, {bias}};
-  c.body = "%p = firn.matmul %0, %1 : (" + typeText(a) + ", " + typeText(b) + ") -> " + t + "\n%s = firn.add %p, %2 : (" +
-           t + ", " + typeText(bias) + ") -> " + t + "\n%t = firn." + activation + " %s : (" + t + ") -> " + t +
-           "\nfirn.yield %t : " + t;
+  c.body = "%p = firn.matmul %0, %1 : (" + typeText(a) + ", " + typeText(b) + ") -> " + t +
+           "\n%s = firn.add %p, %2 : (" + t + ", " + typeText(bias) + ") -> " + t + "\n%t = firn." + activation +
+           " %s : (" + t + ") -> " + t + "\nfirn.yield %t : " + t;
   c.result = r;
   return c;
 }
 
 FusedCase conv(int64_t size, int64_t channels, int64_t outputs, int64_t kernel, int64_t stride, int64_t group) {
   int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
-  Shape x{1, size, size, channels}, w{outputs, channels / group, kernel, kernel}, bias{outputs}, r{1, out, out, outputs};
+  Shape x{1, size, size, channels}, w{outputs, channels / group, kernel, kernel}, bias{outputs},
+      r{1, out, out, outputs};
   std::string t = typeText(r), p = std::to_string(pad), s = std::to_string(stride);
   FusedCase c;
   c.inputs = {{x}, {w, "f32", true}, {bias}};
-  c.body = "%p = firn.conv %0, %1, %2 {layout = \"nhwc\", group = " + std::to_string(group) + " : i64, pads = array<i64: " +
-           p + ", " + p + ", " + p + ", " + p + ">, strides = array<i64: " + s + ", " + s + ">} : (" + typeText(x) + ", " +
-           typeText(w) + ", " + typeText(bias) + ") -> " + t + "\n%t = firn.relu %p : (" + t + ") -> " + t +
-           "\nfirn.yield %t : " + t;
+  c.body = "%p = firn.conv %0, %1, %2 {layout = \"nhwc\", group = " + std::to_string(group) +
+           " : i64, pads = array<i64: " + p + ", " + p + ", " + p + ", " + p + ">, strides = array<i64: " + s + ", " +
+           s + ">} : (" + typeText(x) + ", " + typeText(w) + ", " + typeText(bias) + ") -> " + t +
+           "\n%t = firn.relu %p : (" + t + ") -> " + t + "\nfirn.yield %t : " + t;
   c.result = r;
+  return c;
+}
+
+/// Q K^T of `heads` heads, split from rows of all heads by views; or P V, merged back.
+FusedCase attention(int64_t s, int64_t heads, int64_t size, bool isScores) {
+  Shape flat{1, s, heads * size}, split{1, s, heads, size}, turned{1, heads, size, s}, rows{1, heads, s, size},
+      scores{1, heads, s, s};
+  auto view = [&](const std::string &name, const std::string &of, const Shape &to, const std::string &perm) {
+    return "%x" + name + " = firn.reshape " + of + " : (" + typeText(flat) + ") -> " + typeText(split) + "\n%" + name +
+           " = firn.transpose %x" + name + " {perm = array<i64: " + perm + ">} : (" + typeText(split) + ") -> " +
+           typeText(to) + "\n";
+  };
+  FusedCase c;
+  if (isScores) {
+    c.inputs = {{flat}, {flat}};
+    c.body = view("a", "%0", rows, "0, 2, 1, 3") + view("b", "%1", turned, "0, 2, 3, 1") +
+             "%p = firn.matmul %a, %b : (" + typeText(rows) + ", " + typeText(turned) + ") -> " + typeText(scores) +
+             "\nfirn.yield %p : " + typeText(scores);
+    c.result = scores;
+  } else {
+    c.inputs = {{scores}, {flat}};
+    c.body = view("b", "%1", rows, "0, 2, 1, 3") + "%p = firn.matmul %0, %b : (" + typeText(scores) + ", " +
+             typeText(rows) + ") -> " + typeText(rows) +
+             "\n%t = firn.transpose %p {perm = array<i64: 0, 2, 1, 3>} : (" + typeText(rows) + ") -> " +
+             typeText(split) + "\n%y = firn.reshape %t : (" + typeText(split) + ") -> " + typeText(flat) +
+             "\nfirn.yield %y : " + typeText(flat);
+    c.result = flat;
+  }
+  return c;
+}
+
+FusedCase lstm(int64_t steps, int64_t inputs, int64_t hidden) {
+  Shape x{steps, 1, inputs}, w{1, 4 * hidden, inputs}, r{1, 4 * hidden, hidden}, b{1, 8 * hidden},
+      y{steps, 1, 1, hidden}, state{1, 1, hidden};
+  FusedCase c;
+  c.kind = "sequence";
+  c.inputs = {{x}, {w, "f32", true}, {r, "f32", true}, {b}};
+  c.body = "%y:3 = firn.lstm %0, %1, %2, %3 {hidden_size = " + std::to_string(hidden) + " : i64} : (" + typeText(x) +
+           ", " + typeText(w) + ", " + typeText(r) + ", " + typeText(b) + ") -> (" + typeText(y) + ", " +
+           typeText(state) + ", " + typeText(state) + ")\nfirn.yield %y#0 : " + typeText(y);
+  c.result = y;
   return c;
 }
 
@@ -115,16 +157,28 @@ double measure(CompiledCase &compiled, int workers) {
 } // namespace
 
 int main(int count, char **arguments) {
-  std::vector<Bench> benches = {
-      {"gemm 128x768x768", dense(128, 768, 768)},       {"gemm 128x3072x768", dense(128, 3072, 768)},
-      {"gemm 128x768x3072", dense(128, 768, 3072)},     {"gemm gelu 128x3072x768", dense(128, 3072, 768, "gelu")},
-      {"gemm 3136x64x64", dense(3136, 64, 64)},         {"gemm 196x256x1024", dense(196, 256, 1024)},
-      {"gemm 49x512x2048", dense(49, 512, 2048)},       {"gemv 512x512", dense(1, 512, 512)},
-      {"gemv 768x3072", dense(1, 3072, 768)},           {"conv 3x3 56 64", conv(56, 64, 64, 3, 1, 1)},
-      {"conv 3x3 28 128", conv(28, 128, 128, 3, 1, 1)}, {"conv 3x3 7 512", conv(7, 512, 512, 3, 1, 1)},
-      {"conv stem 7x7s2 224", conv(224, 3, 64, 7, 2, 1)}, {"conv 3x3s2 56 128", conv(56, 128, 128, 3, 2, 1)},
-      {"depthwise 56 144", conv(56, 144, 144, 3, 1, 144)}, {"depthwise s2 56 144", conv(56, 144, 144, 3, 2, 144)},
-      {"depthwise 14 384", conv(14, 384, 384, 3, 1, 384)}};
+  std::vector<Bench> benches = {{"gemm 128x768x768", dense(128, 768, 768)},
+                                {"gemm 128x3072x768", dense(128, 3072, 768)},
+                                {"gemm 128x768x3072", dense(128, 768, 3072)},
+                                {"gemm gelu 128x3072x768", dense(128, 3072, 768, "gelu")},
+                                {"gemm 3136x64x64", dense(3136, 64, 64)},
+                                {"gemm 196x256x1024", dense(196, 256, 1024)},
+                                {"gemm 49x512x2048", dense(49, 512, 2048)},
+                                {"gemv 512x512", dense(1, 512, 512)},
+                                {"gemv 768x3072", dense(1, 3072, 768)},
+                                {"conv 3x3 56 64", conv(56, 64, 64, 3, 1, 1)},
+                                {"conv 3x3 28 128", conv(28, 128, 128, 3, 1, 1)},
+                                {"conv 3x3 7 512", conv(7, 512, 512, 3, 1, 1)},
+                                {"conv stem 7x7s2 224", conv(224, 3, 64, 7, 2, 1)},
+                                {"conv 3x3s2 56 128", conv(56, 128, 128, 3, 2, 1)},
+                                {"depthwise 56 144", conv(56, 144, 144, 3, 1, 144)},
+                                {"depthwise s2 56 144", conv(56, 144, 144, 3, 2, 144)},
+                                {"depthwise 14 384", conv(14, 384, 384, 3, 1, 384)},
+                                {"scores 12x128x64", attention(128, 12, 64, true)},
+                                {"context 12x128x64", attention(128, 12, 64, false)},
+                                {"scores 12x32x32", attention(32, 12, 32, true)},
+                                {"scores decode", attention(1, 12, 64, true)},
+                                {"lstm 64 256", lstm(64, 256, 256)}};
   double top = peak();
   std::printf("peak %.1f GFLOP/s\n", top / 1e9);
   bool wantsTexts = count > 1 && !std::strcmp(arguments[1], "--texts");

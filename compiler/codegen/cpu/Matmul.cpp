@@ -155,6 +155,11 @@ std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, con
 
 namespace {
 
+/// Below that many multiply-adds workers cost more than they bring (performance.md, section 5).
+constexpr int64_t fewestProducts = 64 << 10;
+/// From here on a copy of a panel of b pays.
+constexpr int64_t fewRows = 6;
+
 /// How vectors of b come into registers.
 enum class RightLayout { Packed, Rows, Scratch, Lanes };
 
@@ -163,7 +168,7 @@ public:
   ProductEmitter(KernelContext &kernelContext, MatrixProduct matrixProduct, Epilogue productEpilogue)
       : context(kernelContext), l(kernelContext.l), p(std::move(matrixProduct)), epilogue(std::move(productEpilogue)) {}
 
-  LogicalResult emit(std::string &whyNot);
+  void emit();
 
 private:
   void mergeAxes();
@@ -177,12 +182,17 @@ private:
                            LoopBuilder::Values accumulators);
   void rowTiles(Value m0, Value m1, Tile shape, llvm::function_ref<void(Value, Tile)> body);
   void deepPanel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
-  void fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts);
+  void fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts, Value k0, Value depth);
+  void fillTransposed(Value start, Tile shape, Value width, Value depth);
+  void tilesOf(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
+  void chooseDotTile();
+  void runUnits(bool isSerial, bool isDotLoop);
   unsigned axisM() const { return p.batch.size(); }
   unsigned axisN() const { return p.batch.size() + 1; }
   unsigned bytes() const { return type.getIntOrFloatBitWidth() / 8; }
   bool isUnit(const DimExpr &stride) const { return isConstantDim(stride, 1); }
-  /// Whether rows of both sides lie along k and few results share them: sums of products of vectors.
+  /// Whether rows of both sides lie along k, and few results share them: sums of products of vectors.
+  bool canDot() const { return !p.packed && !p.scale && isUnit(p.ak) && isUnit(p.bk); }
   bool isDot() const;
 
   KernelContext &context;
@@ -195,6 +205,7 @@ private:
   int64_t blockRows = 0;  // rows of one unit of work
   int64_t blockDepth = 0; // steps along k that one pass takes, 0: all
   bool isColumnOuter = true;
+  bool mayBeFlat = false; // rows are dynamic: few of them do not pay for a copy of b
   Value m, n, k, panels, blocks, aBuffer, bBuffer;
   Value aStart, bStart; // of the unit's batch
   LoopBuilder::Values batchIndex;
@@ -243,10 +254,8 @@ void ProductEmitter::mergeAxes() {
 }
 
 bool ProductEmitter::isDot() const {
-  if (p.packed || !isUnit(p.ak) || !isUnit(p.bk) || p.scale)
-    return false;
   auto few = [](const DimExpr &dim) { return dim.isConstant() && dim.constant() <= 2; };
-  return few(p.m) || few(p.n);
+  return canDot() && (few(p.m) || few(p.n));
 }
 
 void ProductEmitter::chooseBlocks() {
@@ -256,12 +265,14 @@ void ProductEmitter::chooseBlocks() {
     tile = chooseRows(context.target, tileShape(p, type), p.packed->nr);
   } else {
     tile = chooseTile(context.target, tileShape(p, type));
-    if (isUnit(p.bn))
-      layout = RightLayout::Rows;
-    else if (depth && *depth * tile.columns() * bytes() <= context.target.l2Bytes / 2 && !(rows && *rows < 2))
+    // A copy of the panel in order costs little where many rows share it, and spares the caches long strides.
+    bool isCompact = isUnit(p.bn) && p.bk == p.n && depth && columns &&
+                     *depth * *columns * int64_t(bytes()) <= 2 * context.target.l1Bytes;
+    layout = isUnit(p.bn) ? RightLayout::Rows : RightLayout::Lanes;
+    if (!isCompact && !(rows && *rows < fewRows)) {
       layout = RightLayout::Scratch;
-    else
-      layout = RightLayout::Lanes;
+      mayBeFlat = !rows;
+    }
   }
   // A block of rows of a stays in the second level while panels of b pass, or a panel while blocks do.
   int64_t rowBytes = depth.value_or(512) * bytes();
@@ -270,7 +281,7 @@ void ProductEmitter::chooseBlocks() {
   int64_t most = std::max<int64_t>(tile.rows, context.target.l2Bytes / 4 / std::max<int64_t>(rowBytes, 1));
   int64_t tilesPerBlock = std::clamp<int64_t>(most / tile.rows, 1, 16);
   if (layout == RightLayout::Scratch)
-    tilesPerBlock = 64; // a panel is copied once per block
+    tilesPerBlock = 32; // a panel is copied once per block
   if (rows) {
     // Enough units that workers end at about the same time.
     int64_t batches = 1;
@@ -284,9 +295,15 @@ void ProductEmitter::chooseBlocks() {
   blockRows = tilesPerBlock * tile.rows;
   // A panel that is too long for the second level passes in pieces over a block of rows, whose sums wait in scratch.
   int64_t panelBytes = depth.value_or(0) * tile.columns() * bytes();
-  if (layout == RightLayout::Packed && panelBytes > context.target.l2Bytes / 3 && !(rows && *rows <= tile.rows)) {
-    int64_t pieces = (panelBytes + context.target.l2Bytes / 6 - 1) / (context.target.l2Bytes / 6);
+  int64_t most2 = context.target.l2Bytes / 3;
+  if (layout == RightLayout::Packed && panelBytes > most2 && !(rows && *rows <= tile.rows)) {
+    int64_t pieces = (panelBytes + most2 / 2 - 1) / (most2 / 2);
     blockDepth = (*depth + pieces - 1) / pieces;
+  }
+  if (layout == RightLayout::Scratch && (!depth || panelBytes > most2)) {
+    blockDepth = most2 / 2 / (tile.columns() * bytes()) / 16 * 16;
+    if (depth)
+      blockDepth = std::min(blockDepth, *depth);
   }
 }
 
@@ -304,26 +321,89 @@ LoopBuilder::Values ProductEmitter::batchPosition(Value batch) {
   return position;
 }
 
-void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts) {
-  // [k][columns] of this panel; columns that do not exist are 0.
-  Value start = l.add(bStart, l.mul(n0, context.value(p.bn)));
-  Value bk = context.value(p.bk), bn = context.value(p.bn);
-  Value width = l.index(shape.columns());
-  if (!counts.empty() && counts.back()) {
-    width = l.min(l.sub(n, n0), l.index(shape.columns()));
-    l.loop(width, l.index(shape.columns()), 1, [&](Value column) {
-      l.loop(l.index(0), k, 1, [&](Value row) {
-        l.store(l.zero(type), context.func.scratch(), l.add(l.mul(row, shape.columns()), column));
-      });
-    });
+/// Rows of vectors to columns: lane i of vector j becomes lane j of vector i. As many vectors as lanes, a power of two.
+static void transpose(LoopBuilder &l, SmallVectorImpl<Value> &rows) {
+  int64_t size = rows.size();
+  for (int64_t distance = 1; distance < size; distance *= 2) {
+    // Swap the off-diagonal blocks of distance x distance.
+    SmallVector<int64_t> low(size), high(size);
+    for (int64_t i = 0; i < size; ++i) {
+      low[i] = i & distance ? size + i - distance : i;
+      high[i] = i & distance ? size + i : i + distance;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      if (i & distance)
+        continue;
+      Value a = rows[i], b = rows[i + distance];
+      rows[i] = l.b.create<vector::ShuffleOp>(l.loc, a, b, low);
+      rows[i + distance] = l.b.create<vector::ShuffleOp>(l.loc, a, b, high);
+    }
   }
-  l.loop(l.index(0), width, 1, [&](Value column) {
-    Value from = l.add(start, l.mul(column, bn));
-    l.loop(l.index(0), k, 1, [&](Value row) {
+}
+
+/// The panel from columns that lie along k.
+void ProductEmitter::fillTransposed(Value start, Tile shape, Value width, Value depth) {
+  Value scratch = context.func.scratch(), bn = context.value(p.bn);
+  int64_t lanes = shape.lanes;
+  // Columns that do not exist repeat the last one.
+  auto column = [&](Value first, int64_t i) {
+    return l.add(start, l.mul(l.min(l.add(first, i), l.sub(width, l.index(1))), bn));
+  };
+  Value whole = l.mul(l.div(depth, lanes), lanes);
+  l.loop(l.index(0), l.index(shape.columns()), lanes, [&](Value first) {
+    SmallVector<Value> from;
+    for (int64_t i = 0; i < lanes; ++i)
+      from.push_back(column(first, i));
+    l.loop(l.index(0), whole, lanes, [&](Value row) {
+      SmallVector<Value> rows;
+      for (int64_t i = 0; i < lanes; ++i) {
+        Value loaded = context.elements.load(bBuffer, l.add(from[i], row), p.b.elementType, lanes);
+        rows.push_back(getElementTypeOrSelf(loaded.getType()) == type
+                           ? loaded
+                           : context.elements.cast(loaded, p.b.elementType, type));
+      }
+      transpose(l, rows);
+      for (int64_t i = 0; i < lanes; ++i)
+        l.store(rows[i], scratch, l.add(l.mul(l.add(row, i), shape.columns()), first));
+    });
+    l.loop(whole, depth, 1, [&](Value row) {
+      for (int64_t i = 0; i < lanes; ++i) {
+        Value element = context.elements.load(bBuffer, l.add(from[i], row), p.b.elementType, 0);
+        if (element.getType() != type)
+          element = context.elements.cast(element, p.b.elementType, type);
+        l.store(element, scratch, l.add(l.add(l.mul(row, shape.columns()), first), i));
+      }
+    });
+  });
+}
+
+/// Copies steps [k0, k0 + depth) of a panel of b to scratch, as [depth][columns].
+void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts, Value k0, Value depth) {
+  Value scratch = context.func.scratch(), bk = context.value(p.bk), bn = context.value(p.bn);
+  Value start = l.add(l.add(bStart, l.mul(n0, bn)), l.mul(k0, bk));
+  bool hasAll = counts.empty() || !counts.back();
+  Value width = hasAll ? l.index(shape.columns()) : l.min(l.sub(n, n0), l.index(shape.columns()));
+  if (isUnit(p.bn)) {
+    l.loop(l.index(0), depth, 1, [&](Value row) {
+      for (int64_t j = 0; j < shape.vectors; ++j) {
+        Value loaded = context.elements.load(bBuffer, l.add(l.add(start, l.mul(row, bk)), j * shape.lanes),
+                                             p.b.elementType, shape.lanes, hasAll ? Value() : counts[j]);
+        if (getElementTypeOrSelf(loaded.getType()) != type)
+          loaded = context.elements.cast(loaded, p.b.elementType, type);
+        l.store(loaded, scratch, l.add(l.mul(row, shape.columns()), j * shape.lanes));
+      }
+    });
+    return;
+  }
+  if (isUnit(p.bk))
+    return fillTransposed(start, shape, width, depth);
+  l.loop(l.index(0), l.index(shape.columns()), 1, [&](Value column) {
+    Value from = l.add(start, l.mul(l.min(column, l.sub(width, l.index(1))), bn));
+    l.loop(l.index(0), depth, 1, [&](Value row) {
       Value element = context.elements.load(bBuffer, l.add(from, l.mul(row, bk)), p.b.elementType, 0);
       if (element.getType() != type)
         element = context.elements.cast(element, p.b.elementType, type);
-      l.store(element, context.func.scratch(), l.add(l.mul(row, shape.columns()), column));
+      l.store(element, scratch, l.add(l.mul(row, shape.columns()), column));
     });
   });
 }
@@ -357,7 +437,8 @@ LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const 
     right.laneStep = context.value(p.bn);
     break;
   }
-  right.start = l.add(right.start, l.mul(k0, right.step));
+  if (layout != RightLayout::Scratch) // which holds these steps alone
+    right.start = l.add(right.start, l.mul(k0, right.step));
   right.zeroPoints = zeroPoints;
   return multiplyTile(context, shape, type, left, right, depth, std::move(accumulators));
 }
@@ -397,9 +478,13 @@ void ProductEmitter::deepPanel(Value m0, Value m1, Value n0, Tile shape, const L
   auto at = [&](Value row, int64_t r, int64_t j) {
     return l.add(l.mul(l.add(l.sub(row, m0), r), tile.columns()), j * shape.lanes);
   };
-  l.loopAlways(l.index(0), l.index((p.k.constant() + blockDepth - 1) / blockDepth), 1, [&](Value piece) {
+  // A product of depth 0 has one piece as well, of zeros.
+  Value pieces = l.max(l.index(1), l.ceilDiv(k, blockDepth));
+  l.loopAlways(l.index(0), pieces, 1, [&](Value piece) {
     Value k0 = l.mul(piece, blockDepth), depth = l.min(l.sub(k, k0), l.index(blockDepth));
     Value isFirst = l.equal(piece, l.index(0));
+    if (layout == RightLayout::Scratch)
+      fillScratch(n0, shape, counts, k0, depth);
     rowTiles(m0, m1, shape, [&](Value row, Tile part) {
       // The first piece starts from zero, whatever scratch holds (a NaN there times 0 would stay).
       LoopBuilder::Values accumulators;
@@ -443,10 +528,25 @@ void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopB
       zero = context.elements.cast(zero, p.zeroPoint->elementType, type);
       zeroPoints.push_back(isOne ? context.elements.splat(zero, shape.lanes) : zero);
     }
-  if (layout == RightLayout::Scratch)
-    fillScratch(n0, shape, counts);
+  if (!mayBeFlat)
+    return tilesOf(m0, m1, n0, shape, counts);
+  l.when(
+      l.less(m, l.index(fewRows)),
+      [&] {
+        RightLayout usual = std::exchange(layout, isUnit(p.bn) ? RightLayout::Rows : RightLayout::Lanes);
+        int64_t usualDepth = std::exchange(blockDepth, 0);
+        tilesOf(m0, m1, n0, shape, counts);
+        layout = usual;
+        blockDepth = usualDepth;
+      },
+      [&] { tilesOf(m0, m1, n0, shape, counts); });
+}
+
+void ProductEmitter::tilesOf(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts) {
   if (blockDepth)
     return deepPanel(m0, m1, n0, shape, counts);
+  if (layout == RightLayout::Scratch)
+    fillScratch(n0, shape, counts, l.index(0), k);
   rowTiles(m0, m1, shape, [&](Value row, Tile part) { tileRows(row, part, n0, counts); });
 }
 
@@ -544,7 +644,36 @@ void ProductEmitter::dotUnit(Value number) {
     }
 }
 
-LogicalResult ProductEmitter::emit(std::string &whyNot) {
+void ProductEmitter::chooseDotTile() {
+  bool isRow = !p.m.isConstant() || p.m.constant() <= 2;
+  int64_t two = p.m.isConstant() && p.m.constant() >= 2 ? 2 : 1;
+  tile = isRow ? Tile{two, 4, 0} : Tile{4, std::min<int64_t>(2, p.n.constant()), 0};
+  tile.lanes = context.target.lanes(bytes());
+  if (auto depth = p.k.asConstant()) // not wider than k
+    while (tile.lanes > 4 && tile.lanes / 2 >= *depth)
+      tile.lanes /= 2;
+  blocks = l.ceilDiv(m, tile.rows);
+  panels = l.ceilDiv(n, tile.vectors);
+}
+
+/// All units of work of this worker.
+void ProductEmitter::runUnits(bool isSerial, bool isDotLoop) {
+  DimExpr batches(1);
+  for (const DimExpr &dim : p.batch)
+    batches = batches * dim;
+  Value total = l.mul(l.mul(context.value(batches), blocks), panels);
+  Range range = isSerial ? Range{l.index(0), total} : workerRange(l.b, l.loc, context.func, total);
+  DimExpr work = batches * p.m * p.n * p.k;
+  if (!isSerial && !work.isConstant()) {
+    Value few = l.less(context.value(work), l.index(fewestProducts));
+    Value isFirst = l.equal(context.func.worker(), l.index(0));
+    range.begin = l.select(few, l.index(0), range.begin);
+    range.end = l.select(few, l.select(isFirst, total, l.index(0)), range.end);
+  }
+  l.loop(range.begin, range.end, 1, [&](Value number) { isDotLoop ? dotUnit(number) : unit(number); });
+}
+
+void ProductEmitter::emit() {
   type = sumType(p.elementType());
   mergeAxes();
   m = context.value(p.m);
@@ -552,53 +681,41 @@ LogicalResult ProductEmitter::emit(std::string &whyNot) {
   k = context.value(p.k);
   aBuffer = context.operand(p.a.argument.getArgNumber());
   bBuffer = context.operand(p.b.argument.getArgNumber());
-  DimExpr batches(1);
+  DimExpr work = p.m * p.n * p.k;
   for (const DimExpr &dim : p.batch)
-    batches = batches * dim;
-  bool dot = isDot();
-  if (dot) {
-    bool isRow = p.m.isConstant() && p.m.constant() <= 2;
-    tile = isRow ? Tile{p.m.constant() >= 2 ? 2 : 1, 4, 0} : Tile{4, std::min<int64_t>(2, p.n.constant()), 0};
-    tile.lanes = context.target.lanes(bytes());
-    if (auto depth = p.k.asConstant()) // not wider than k
-      while (tile.lanes > 4 && tile.lanes / 2 >= *depth)
-        tile.lanes /= 2;
-    blocks = l.ceilDiv(m, tile.rows);
-    panels = l.ceilDiv(n, tile.vectors);
-  } else {
+    work = work * dim;
+  bool isSerial = work.isConstant() && work.constant() < fewestProducts;
+  context.func.setParallel(!isSerial);
+  if (isDot()) {
+    chooseDotTile();
+    return runUnits(isSerial, true);
+  }
+  auto tiles = [&] {
     chooseBlocks();
     blocks = l.ceilDiv(m, blockRows);
     panels = l.ceilDiv(n, tile.columns());
-  }
-  int64_t scratch = 0;
-  if (layout == RightLayout::Scratch && !dot)
-    scratch = (p.k.constant() * tile.columns() * bytes() + 63) / 64 * 64;
-  scratchTile = l.at(context.func.scratch(), l.index(scratch));
-  if (!dot)
-    scratch += blockDepth ? blockRows * tile.columns() * bytes() : tileScratchBytes(epilogue, tile, bytes());
-  context.func.setScratchBytes(scratch);
-
-  // Below 64K multiply-adds workers cost more than they bring (performance.md, section 5).
-  constexpr int64_t fewest = 64 << 10;
-  DimExpr work = batches * p.m * p.n * p.k;
-  bool isSerial = work.isConstant() && work.constant() < fewest;
-  context.func.setParallel(!isSerial);
-  Value total = l.mul(l.mul(context.value(batches), blocks), panels);
-  Range range = isSerial ? Range{l.index(0), total} : workerRange(l.b, l.loc, context.func, total);
-  if (!isSerial && !work.isConstant()) {
-    Value few = l.less(context.value(work), l.index(fewest));
-    Value isFirst = l.equal(context.func.worker(), l.index(0));
-    range.begin = l.select(few, l.index(0), range.begin);
-    range.end = l.select(few, l.select(isFirst, total, l.index(0)), range.end);
-  }
-  l.loop(range.begin, range.end, 1, [&](Value number) { dot ? dotUnit(number) : unit(number); });
-  (void)whyNot;
-  return success();
+    int64_t scratch = 0;
+    if (layout == RightLayout::Scratch)
+      scratch = ((blockDepth ? blockDepth : p.k.constant()) * tile.columns() * bytes() + 63) / 64 * 64;
+    scratchTile = l.at(context.func.scratch(), l.index(scratch));
+    // A flat product has no blocks along k, so it may need room for a tile.
+    int64_t sums = blockDepth ? blockRows * tile.columns() * bytes() : 0;
+    context.func.setScratchBytes(scratch + std::max(sums, tileScratchBytes(epilogue, tile, bytes())));
+    runUnits(isSerial, false);
+  };
+  if (!canDot() || p.m.isConstant())
+    return tiles();
+  l.when(
+      l.less(m, l.index(3)),
+      [&] {
+        chooseDotTile();
+        runUnits(isSerial, true);
+      },
+      tiles);
 }
 
-LogicalResult emitProductLoops(KernelContext &context, MatrixProduct product, Epilogue epilogue, std::string &whyNot) {
-  ProductEmitter emitter(context, std::move(product), std::move(epilogue));
-  return emitter.emit(whyNot);
+void emitProductLoops(KernelContext &context, MatrixProduct product, Epilogue epilogue) {
+  ProductEmitter(context, std::move(product), std::move(epilogue)).emit();
 }
 
 LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, const TargetDescription &target,
@@ -653,8 +770,7 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
   OpBuilder builder(func.getContext());
   builder.setInsertionPointToEnd(&func.getBody().front());
   KernelContext context(fused, func, target, builder);
-  if (failed(emitProductLoops(context, std::move(*product), std::move(*epilogue), whyNot)))
-    return failure();
+  emitProductLoops(context, std::move(*product), std::move(*epilogue));
   builder.create<kernel::ReturnOp>(fused.getLoc());
   return success();
 }

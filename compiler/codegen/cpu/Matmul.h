@@ -35,8 +35,7 @@ mlir::LogicalResult emitProduct(FusedOp fused, mlir::Operation *op, kernel::Func
 std::optional<PackedWeight> planProductPacking(FusedOp fused, mlir::Operation *op, const TargetDescription &target);
 
 /// Emits a product whose axes are known: the batch, m and n axes of `epilogue` are those of `product`.
-mlir::LogicalResult emitProductLoops(KernelContext &context, MatrixProduct product, Epilogue epilogue,
-                                     std::string &whyNot);
+void emitProductLoops(KernelContext &context, MatrixProduct product, Epilogue epilogue);
 
 } // namespace firn
 #endif
