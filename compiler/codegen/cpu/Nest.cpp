@@ -429,17 +429,16 @@ void Nest::store(const NestStore &to, const Linear &at) {
       insertAt(innermost);
       Value element = builder.create<vector::ExtractOp>(loc, value, ArrayRef<int64_t>{int64_t(lane)});
       Value position = lane == 0 ? base : add(base, distance);
-      scf::IfOp guarded;
       bind(vectorLoop, position);
       lanes = 0;
+      Value offset = index(at); // outside of the guard: parts of it serve the other lanes too
+      insertAt(innermost);
+      OpBuilder::InsertionGuard inside(builder);
       if (savedCount) {
         Value exists = builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, position, laneEnd);
-        guarded = builder.create<scf::IfOp>(loc, exists, false);
-        frames.back().block = guarded.thenBlock();
-        frames.back().anchor = nullptr;
+        auto guarded = builder.create<scf::IfOp>(loc, exists, false);
+        builder.setInsertionPointToStart(guarded.thenBlock());
       }
-      Value offset = index(at);
-      insertAt(unsigned(frames.size()) - 1);
       elements.store(element, buffer, offset, to.elementType);
       unbind();
       lanes = width;

@@ -6,6 +6,7 @@
 
 #include "dialects/kernel/Kernel.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -153,6 +154,8 @@ LogicalResult lowerKernels(ModuleOp module, const TargetDescription &target) {
   MathOptions options;
   options.hasFma = target.hasFma;
   options.hasAvx512 = target.hasAvx512;
+  if (failed(verify(module))) // an emitter's mistake is a message, not a crash of the translation
+    return failure();
   expandMath(module, options);
   return convertKernelsToLLVM(module);
 }
