@@ -2,10 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <unistd.h>
 
-#ifdef FIRN_INSPECTS_GRAPHS
-#include "compiler/driver/InspectGraph.h"
-#endif
 #include "tools/firn-inspect/Artifact.h"
 #include "tools/tensor_io/Files.h"
 
@@ -29,6 +28,21 @@ Examples:
 
 Exit status: 0 done, 1 model rejected, 2 wrong command line, 3 file unreadable, 70 a failure of Firn itself.)";
 
+// Graph files are read by the compiler's libraries, which a program of its own links, so that a look at a compiled
+// model does not wait for them.
+[[noreturn]] void inspectGraph(const Options &options) {
+  std::error_code error;
+  std::string reader =
+      std::filesystem::read_symlink("/proc/self/exe", error).replace_filename("firn-inspect-graph").string();
+  std::vector<const char *> words = {"firn-inspect-graph", options.file.c_str()};
+  if (options.asJson)
+    words.push_back("--json");
+  words.push_back(nullptr);
+  execv(reader.c_str(), const_cast<char *const *>(words.data()));
+  throw Failure(Rejected,
+                options.file + ": is not a compiled model, and graph files need " + reader + ", which is not there");
+}
+
 int inspect(const Options &options) {
   if (FILE *file = std::fopen(options.file.c_str(), "rb"))
     std::fclose(file);
@@ -38,11 +52,7 @@ int inspect(const Options &options) {
     std::fputs(describeArtifact(options.file, options.dims, options.withSteps, options.asJson).c_str(), stdout);
     return Done;
   }
-#ifdef FIRN_INSPECTS_GRAPHS
-  return firn::inspectGraph(options.file, options.asJson);
-#else
-  throw Failure(Rejected, options.file + ": is not a compiled model, and this build reads no graph files");
-#endif
+  inspectGraph(options);
 }
 
 } // namespace
