@@ -3,7 +3,6 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 
@@ -100,8 +99,12 @@ void inferSqueeze(Inference &inference) {
   SmallVector<bool> dropped(x->size(), false);
   if (inference.has(1)) {
     auto axes = inference.elements(1);
-    if (!axes)
-      return inference.result(0, type, std::nullopt);
+    if (!axes) {
+      auto count = inference.dims(1);
+      if (!count || count->size() != 1 || !(*count)[0].isConstant() || (*count)[0].constant() > int64_t(x->size()))
+        return inference.result(0, type, std::nullopt);
+      return inference.unknownResult(0, type, x->size() - (*count)[0].constant());
+    }
     for (const DimExpr &e : *axes) {
       auto axis = inference.axis(e.isConstant() ? e.constant() : 0, x->size());
       if (!axis)
@@ -276,8 +279,8 @@ void inferSplit(Inference &inference) {
 
 /// start or end of a slice over `dim` elements by a step: negative counts from the end, then clamped.
 static DimExpr clampBound(DimExpr bound, const DimExpr &dim, bool forward) {
-  // Ends of 32 bits are how models say "all": no symbolic dimension is taken to be that long.
-  int64_t far = dim.isConstant() ? int64_t(1) << 40 : std::numeric_limits<int32_t>::max();
+  // Ends of a thousand million and of 32 bits are how models say "all": no symbolic dimension is taken to be that long.
+  int64_t far = dim.isConstant() ? int64_t(1) << 40 : 1000000000;
   if (bound.isConstant() && bound.constant() < 0)
     bound = bound.constant() <= -far ? DimExpr(forward ? 0 : -1) : bound + dim;
   else if (bound.isConstant() && bound.constant() >= far)

@@ -14,7 +14,8 @@ ReferenceAttributes::ReferenceAttributes(Operation *op) {
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName().getValue();
     // A string called layout is the compiler's own (nhwc); the recurrent operators have an integer of that name.
-    bool isOurs = name.starts_with("firn.") || name == "callee" || (name == "layout" && isa<StringAttr>(attribute.getValue()));
+    bool isOurs =
+        name.starts_with("firn.") || name == "callee" || (name == "layout" && isa<StringAttr>(attribute.getValue()));
     if (!isOurs)
       add(name, attribute.getValue());
   }
@@ -323,20 +324,23 @@ void inferByReference(Inference &inference) {
     if (status != FIRN_CALL_OK && status != FIRN_CALL_NEEDS_VALUE) {
       if (atoms.empty())
         return inference.error(call.message);
-      for (firn_view &view : call.outputs) // a guess at sizes was wrong: only what was written counts
-        view.dims[0] = -1;
-    }
-    if (status != FIRN_CALL_OK)
+      // A guess at sizes was wrong, two that must agree differ perhaps: dtypes and ranks count, no dimension does.
+      for (auto &[atom, size] : sizes)
+        size = sets[set][0];
+      if (!setInputs(call, inference, sizes, storage))
+        return;
+      reference->infer(&call.call);
       for (firn_view &view : call.outputs)
         for (int32_t i = 0; i < std::max(view.rank, 0); ++i)
           view.dims[i] = -1;
+    }
     outcomes.push_back(call.outputs);
     inputs.push_back(call.inputs);
   }
   for (unsigned r = 0; r < op->getNumResults(); ++r) {
     const firn_view &first = outcomes[0][r], &last = outcomes.back()[r];
     Type element = elementTypeOf(op->getContext(), first.dtype);
-    if (first.rank < 0 || !element) {
+    if (first.rank < 0 || !element || first.rank != last.rank) {
       inference.result(r, element, std::nullopt);
       continue;
     }

@@ -76,7 +76,8 @@ typedef struct firn_call {
   uint64_t *random;    /* state for Random*, Bernoulli and Multinomial without a seed; NULL: use 0 */
 } firn_call;
 
-/* infer: output dtypes and dims from input types, attributes and, where the specification says so, input data.
+/* infer: output dtypes and dims from input types, attributes and, where the specification says so, input data. With
+ * FIRN_CALL_NEEDS_VALUE it has still written what is known of the outputs; a dimension that waits for data is -1.
  * run: computes; outputs have the dims that infer gave. Outputs do not overlap inputs. */
 typedef struct firn_operator {
   const char *name; /* "ai.onnx::Conv" */

@@ -161,7 +161,6 @@ int64_t selectedCount(const firn_view &condition, int64_t limit) {
 
 int32_t inferCompress(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, allTypes));
-  FIRN_TRY(requireIntegers(call, 1, "condition", boolType));
   firn_view result = call->inputs[0];
   bool flat;
   int32_t axis;
@@ -170,7 +169,11 @@ int32_t inferCompress(firn_call *call) {
     result.dims[0] = elementCount(call->inputs[0]);
     result.rank = 1;
   }
-  result.dims[axis] = selectedCount(call->inputs[1], result.dims[axis]);
+  int64_t length = result.dims[axis];
+  result.dims[axis] = -1;
+  setType(output(call, 0), result.dtype, result.dims, result.rank);
+  FIRN_TRY(requireIntegers(call, 1, "condition", boolType));
+  result.dims[axis] = selectedCount(call->inputs[1], length);
   return setChecked(call, 0, result.dtype, result.dims, result.rank);
 }
 

@@ -9,8 +9,11 @@ namespace {
 
 int32_t inferAffineGrid(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, floatTypes));
+  const firn_view &theta = call->inputs[0];
+  if (theta.rank == 3 && (theta.dims[1] == 2 || theta.dims[1] == 3))
+    setRank(call, 0, theta.dtype, int32_t(theta.dims[1]) + 2);
   FIRN_TRY(requireIntegers(call, 1, "size", typeSet(FIRN_I64)));
-  const firn_view &theta = call->inputs[0], &size = call->inputs[1];
+  const firn_view &size = call->inputs[1];
   int64_t axes = elementCount(size) - 2;
   if ((axes != 2 && axes != 3) || theta.rank != 3 || theta.dims[1] != axes || theta.dims[2] != axes + 1 ||
       theta.dims[0] != getInt(size, 0)) {
@@ -261,6 +264,8 @@ int32_t blocksOf(firn_call *call, Blocks *blocks) {
 
 int32_t inferCol2Im(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, numericTypes));
+  FIRN_TRY(requireInput(call, 1, typeSet(FIRN_I64)));
+  setRank(call, 0, call->inputs[0].dtype, int32_t(smaller<int64_t>(elementCount(call->inputs[1]), FIRN_MAX_RANK)) + 2);
   FIRN_TRY(requireIntegers(call, 1, "image_shape", typeSet(FIRN_I64)));
   FIRN_TRY(requireIntegers(call, 2, "block_shape", typeSet(FIRN_I64)));
   Blocks blocks;

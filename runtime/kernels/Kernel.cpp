@@ -120,6 +120,13 @@ void setType(firn_view *view, int32_t dtype, const int64_t *dims, int32_t rank) 
     view->dims[i] = dims[i];
 }
 
+void setRank(firn_call *call, int32_t i, int32_t dtype, int32_t rank) {
+  int64_t dims[FIRN_MAX_RANK];
+  for (int64_t &dim : dims)
+    dim = -1;
+  setType(output(call, i), dtype, dims, rank < FIRN_MAX_RANK ? rank : FIRN_MAX_RANK);
+}
+
 int32_t setChecked(firn_call *call, int32_t i, int32_t dtype, const int64_t *dims, int32_t rank) {
   if (rank > FIRN_MAX_RANK)
     return fail(call, FIRN_CALL_UNSUPPORTED, "output %d has %d axes: at most %d are supported", i, rank, FIRN_MAX_RANK);

@@ -72,6 +72,8 @@ int64_t elementCount(const firn_view &view);
 int64_t extent(const firn_view &view, int32_t from, int32_t to);
 /// Writes dtype and dims of an output; does nothing where `view` is NULL.
 void setType(firn_view *view, int32_t dtype, const int64_t *dims, int32_t rank);
+/// What is known of output `i` before the data that its shape waits for: dtype and rank; the dims become -1.
+void setRank(firn_call *call, int32_t i, int32_t dtype, int32_t rank);
 /// Writes the type of output `i` after checking it: no negative dimension, a size that a process can address.
 int32_t setChecked(firn_call *call, int32_t i, int32_t dtype, const int64_t *dims, int32_t rank);
 /// `axis` counted from the front; -1 if it is out of [-rank, rank).

@@ -172,6 +172,7 @@ int32_t centerAxes(firn_call *call, PadAxis *axes, int64_t *dims) {
 
 int32_t inferCenterCropPad(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, allTypes));
+  setRank(call, 0, call->inputs[0].dtype, call->inputs[0].rank);
   FIRN_TRY(requireIntegers(call, 1, "shape", indexTypes));
   PadAxis axes[FIRN_MAX_RANK];
   int64_t dims[FIRN_MAX_RANK];

@@ -288,6 +288,8 @@ int32_t unpoolShape(firn_call *call, UnpoolShape *shape) {
 
 int32_t inferMaxUnpool(firn_call *call) {
   UnpoolShape shape;
+  FIRN_TRY(requireInput(call, 0, floatTypes));
+  setRank(call, 0, call->inputs[0].dtype, call->inputs[0].rank);
   FIRN_TRY(unpoolShape(call, &shape));
   return setChecked(call, 0, shape.x->dtype, shape.dims, shape.x->rank);
 }

@@ -216,6 +216,9 @@ int32_t findGroups(firn_call *call, Groups *groups, int32_t *axis) {
 
 int32_t inferUnique(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, numericTypes | boolType | stringType));
+  setRank(call, 0, call->inputs[0].dtype, findAttribute(call, "axis") ? call->inputs[0].rank : 1);
+  for (int32_t i = 1; i < 4; ++i)
+    setRank(call, i, FIRN_I64, 1);
   FIRN_TRY(requireValue(call, 0));
   Groups groups;
   int32_t axis;
@@ -336,9 +339,11 @@ int32_t inferNonMaxSuppression(firn_call *call) {
                 "%s and %s",
                 shapeText(boxes, first, sizeof first), shapeText(scores, second, sizeof second));
   }
+  int64_t dims[2] = {-1, 3};
+  setType(output(call, 0), FIRN_I64, dims, 2);
   for (int32_t i = 0; i < 5; ++i)
     FIRN_TRY(requireValue(call, i));
-  int64_t dims[2] = {0, 3};
+  dims[0] = 0;
   FIRN_TRY(selectBoxes(call, nullptr, &dims[0]));
   return setChecked(call, 0, FIRN_I64, dims, 2);
 }

@@ -36,8 +36,9 @@ int32_t inferWindow(firn_call *call) {
   int64_t length;
   int32_t dtype;
   FIRN_TRY(requireInput(call, 0, indexTypes));
-  FIRN_TRY(scalarInput(call, 0, "size", 0, &length));
   FIRN_TRY(outputDatatype(call, &dtype));
+  setRank(call, 0, dtype, 1);
+  FIRN_TRY(scalarInput(call, 0, "size", 0, &length));
   if (length < 0)
     return fail(call, FIRN_CALL_INVALID, "size must not be negative, found %lld", static_cast<long long>(length));
   return setChecked(call, 0, dtype, &length, 1);
@@ -67,6 +68,8 @@ int32_t inferMelWeightMatrix(firn_call *call) {
   static const char names[][17] = {"num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz"};
   int64_t values[3];
   int32_t dtype;
+  FIRN_TRY(outputDatatype(call, &dtype));
+  setRank(call, 0, dtype, 2);
   for (int32_t i = 0; i < 3; ++i) {
     FIRN_TRY(requireInput(call, i, indexTypes));
     FIRN_TRY(scalarInput(call, i, names[i], 0, &values[i]));
@@ -80,7 +83,6 @@ int32_t inferMelWeightMatrix(firn_call *call) {
       return fail(call, FIRN_CALL_INVALID, "%s must be one value, found %lld", names[i],
                   static_cast<long long>(elementCount(call->inputs[i])));
   }
-  FIRN_TRY(outputDatatype(call, &dtype));
   int64_t dims[2] = {values[1] / 2 + 1, values[0]};
   return setChecked(call, 0, dtype, dims, 2);
 }
@@ -184,6 +186,8 @@ int32_t dftShape(firn_call *call, DftShape *shape) {
 
 int32_t inferDFT(firn_call *call) {
   DftShape shape;
+  FIRN_TRY(requireInput(call, 0, floatTypes));
+  setRank(call, 0, call->inputs[0].dtype, call->inputs[0].rank);
   FIRN_TRY(dftShape(call, &shape));
   firn_view result = call->inputs[0];
   result.dims[shape.axis] = shape.onesided && !shape.inverse ? shape.length / 2 + 1 : shape.length;
@@ -269,6 +273,8 @@ int32_t stftShape(firn_call *call, StftShape *shape) {
 
 int32_t inferSTFT(firn_call *call) {
   StftShape shape;
+  FIRN_TRY(requireInput(call, 0, floatTypes));
+  setRank(call, 0, call->inputs[0].dtype, 4);
   FIRN_TRY(stftShape(call, &shape));
   int64_t dims[4] = {call->inputs[0].dims[0], shape.frames, shape.bins, 2};
   return setChecked(call, 0, call->inputs[0].dtype, dims, 4);

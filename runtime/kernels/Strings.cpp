@@ -106,11 +106,13 @@ template <typename Body> int64_t splitString(const firn_string &text, const Spli
 
 int32_t inferStringSplit(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, stringType));
-  FIRN_TRY(requireValue(call, 0));
   const firn_view &x = call->inputs[0];
   if (x.rank >= FIRN_MAX_RANK)
     return fail(call, FIRN_CALL_UNSUPPORTED, "the output has %d axes: at most %d are supported", x.rank + 1,
                 FIRN_MAX_RANK);
+  setRank(call, 0, FIRN_STRING, x.rank + 1);
+  setType(output(call, 1), FIRN_I64, x.dims, x.rank);
+  FIRN_TRY(requireValue(call, 0));
   Splitting splitting = splittingOf(call);
   int64_t most = 0, total = elementCount(x);
   for (int64_t i = 0; i < total; ++i)
@@ -246,6 +248,7 @@ int32_t inferStringNormalizer(firn_call *call) {
     return fail(call, FIRN_CALL_INVALID, "input 0 must have shape [c] or [1, c], found %s",
                 shapeText(x, found, sizeof found));
   }
+  setRank(call, 0, FIRN_STRING, x.rank);
   FIRN_TRY(requireValue(call, 0));
   Normalizer normalizer;
   FIRN_TRY(normalizerOf(call, &normalizer));
