@@ -108,7 +108,7 @@ void runProfiled(const firn_model *model, firn_session *session, const std::vect
   if (firn_session_profile(session, nullptr, 0) != FIRN_OK)
     throw Failure(Internal, "the session cannot be profiled");
   writeFile(path, chromeTrace(model, times));
-  std::fputs(hottestNodes(model, times, 15).c_str(), stdout);
+  std::fputs(hottestNodes(model, times, 15, firn_session_threads(session)).c_str(), stdout);
 }
 
 void printOutputs(const std::vector<Tensor> &outputs) {

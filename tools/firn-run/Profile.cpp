@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <map>
 
+#include "tools/firn-run/Roofline.h"
+
 namespace firn::tools {
 
 namespace {
@@ -85,20 +87,29 @@ std::string chromeTrace(const firn_model *model, const std::vector<firn_step_tim
   return result + "]}\n";
 }
 
-std::string hottestNodes(const firn_model *model, const std::vector<firn_step_time> &times, size_t most) {
+std::string hottestNodes(const firn_model *model, const std::vector<firn_step_time> &times, size_t most,
+                         int32_t threads) {
+  Roofline roofline = measureRoofline(threads);
   std::vector<Total> sorted = totals(times);
   int64_t all = 0;
   for (const Total &total : sorted)
     all += total.nanos;
-  std::string result = "      us      %   times  GFLOP/s   GB/s  kind             node\n";
+  char line[640];
+  std::snprintf(line, sizeof line, "roofline of %d threads: %.0f GFLOP/s, %.0f GB/s from memory\n", threads,
+                roofline.gigaFlops, roofline.gigaBytes);
+  std::string result = line;
+  result += "      us      %   times  GFLOP/s   GB/s  roofline  kind             node\n";
   for (size_t i = 0; i < std::min(most, sorted.size()); ++i) {
     const Total &total = sorted[i];
     firn_step_info step = stepInfo(model, total.step);
-    char line[640];
-    std::snprintf(line, sizeof line, "%8.1f  %5.1f  %6lld  %7s  %5s  %-16.24s %.400s\n", double(total.nanos) / 1e3,
+    double share = shareOf(roofline, total.flops, total.bytes, total.nanos);
+    char shareText[16] = "-";
+    if (share >= 0)
+      std::snprintf(shareText, sizeof shareText, "%.0f %%", 100 * share);
+    std::snprintf(line, sizeof line, "%8.1f  %5.1f  %6lld  %7s  %5s  %8s  %-16.24s %.400s\n", double(total.nanos) / 1e3,
                   all ? 100. * double(total.nanos) / double(all) : 0., static_cast<long long>(total.count),
                   rateText(rate(total.flops, total.nanos)).c_str(), rateText(rate(total.bytes, total.nanos)).c_str(),
-                  step.kind, step.name);
+                  shareText, step.kind, step.name);
     result += line;
   }
   if (sorted.size() > most)
