@@ -143,6 +143,18 @@ FusedCase lstm(int64_t steps, int64_t inputs, int64_t hidden) {
   return c;
 }
 
+FusedCase bytes(int64_t m, int64_t n, int64_t k) {
+  Shape a{m, k}, b{k, n}, r{m, n}, one{};
+  std::string t = typeText(r, "i32"), f = typeText(r);
+  FusedCase c;
+  c.inputs = {{a, "ui8", false, 0, 255}, {b, "i8", true, -128, 127}, {one, "ui8", false, 0, 255}, {one, "f32"}};
+  c.body = "%p = firn.matmul_integer %0, %1, %2 : (" + typeText(a, "ui8") + ", " + typeText(b, "i8") + ", " +
+           typeText(one, "ui8") + ") -> " + t + "\n%f = firn.cast %p {to = 1 : i64} : (" + t + ") -> " + f +
+           "\n%y = firn.mul %f, %3 : (" + f + ", " + typeText(one) + ") -> " + f + "\nfirn.yield %y : " + f;
+  c.result = r;
+  return c;
+}
+
 /// Microseconds of the fastest run.
 double measure(CompiledCase &compiled, int workers) {
   double best = 1e30, begin = seconds();
@@ -178,7 +190,8 @@ int main(int count, char **arguments) {
                                 {"context 12x128x64", attention(128, 12, 64, false)},
                                 {"scores 12x32x32", attention(32, 12, 32, true)},
                                 {"scores decode", attention(1, 12, 64, true)},
-                                {"lstm 64 256", lstm(64, 256, 256)}};
+                                {"lstm 64 256", lstm(64, 256, 256)},
+                                {"bytes 128x768x768", bytes(128, 768, 768)}};
   double top = peak();
   std::printf("peak %.1f GFLOP/s\n", top / 1e9);
   bool wantsTexts = count > 1 && !std::strcmp(arguments[1], "--texts");

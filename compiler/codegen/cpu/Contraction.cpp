@@ -26,7 +26,7 @@ LogicalResult emitContraction(FusedOp fused, kernel::FuncOp func, const TargetDe
     whyNot = "a contraction without a product";
     return failure();
   }
-  if (isa<MatMulOp, GemmOp>(op))
+  if (isa<MatMulOp, GemmOp, MatMulIntegerOp>(op))
     return emitProduct(fused, op, func, target, whyNot);
   if (isa<ConvOp>(op))
     return emitConvolution(fused, op, func, target, whyNot);
@@ -43,7 +43,7 @@ std::vector<PackedWeight> planPacking(FusedOp fused, const TargetDescription &ta
   Operation *op = mainOperation(fused);
   if (!op)
     return plans;
-  if (isa<MatMulOp, GemmOp>(op))
+  if (isa<MatMulOp, GemmOp, MatMulIntegerOp>(op))
     if (auto plan = planProductPacking(fused, op, target))
       plans.push_back(*plan);
   if (isa<ConvOp>(op))
@@ -63,7 +63,8 @@ std::vector<char> packWeights(const PackedWeight &w, const ConstantBytes &bytes)
   char *panel = packed.data();
   for (int64_t g = 0; g < w.groups; ++g) {
     const std::vector<int64_t> &rows = w.rows[w.rows.size() == 1 ? 0 : g];
-    for (int64_t first = 0; first < w.n; first += w.nr, panel += w.paddedK() * w.nr * size)
+    for (int64_t first = 0; first < w.n; first += w.nr, panel += w.paddedK() * w.nr * size) {
+      std::vector<int32_t> sums(w.hasSums ? w.nr : 0, 0);
       for (int64_t r = 0; r < w.k; ++r) {
         if (rows[r] < 0)
           continue;
@@ -73,8 +74,16 @@ std::vector<char> packWeights(const PackedWeight &w, const ConstantBytes &bytes)
             continue;
           int64_t from = bytes.isSplat ? 0 : w.groupStarts[g] + rows[r] + w.columns[first + c];
           std::memcpy(to + c * w.kStep * size, bytes.bytes.data() + from * size, size);
+          if (w.shift)
+            to[c * w.kStep] = char(to[c * w.kStep] + w.shift);
+          if (w.hasSums)
+            sums[c] += w.elementType.isUnsignedInteger() && !w.shift ? int32_t(uint8_t(to[c * w.kStep]))
+                                                                     : int32_t(int8_t(to[c * w.kStep]));
         }
       }
+      if (w.hasSums)
+        std::memcpy(panel + (w.paddedK() - 4) * w.nr, sums.data(), sums.size() * sizeof(int32_t));
+    }
   }
   return packed;
 }
@@ -98,9 +107,9 @@ void packConstants(FusedOp fused, const TargetDescription &target) {
     auto number = [&](StringRef name, int64_t value) {
       return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
     };
-    list.push_back(
-        builder.getDictionaryAttr({number("operand", w.operand), number("groups", w.groups), number("n", w.n),
-                                   number("k", w.k), number("nr", w.nr), number("k_step", w.kStep)}));
+    list.push_back(builder.getDictionaryAttr(
+        {number("operand", w.operand), number("groups", w.groups), number("n", w.n), number("k", w.k),
+         number("nr", w.nr), number("k_step", w.kStep), number("sums", w.hasSums), number("shift", w.shift)}));
   }
   if (list.size() != before)
     fused->setAttr("packed", builder.getArrayAttr(list));
@@ -127,6 +136,8 @@ std::optional<PackedWeight> packingOf(FusedOp fused, unsigned operand) {
     w.k = number("k");
     w.nr = number("nr");
     w.kStep = std::max<int64_t>(1, number("k_step"));
+    w.hasSums = number("sums") != 0;
+    w.shift = number("shift");
     w.elementType = cast<RankedTensorType>(fused.getInputs()[operand].getType()).getElementType();
     return w.nr > 0 ? std::optional(w) : std::nullopt;
   }

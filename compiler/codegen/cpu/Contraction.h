@@ -42,10 +42,14 @@ struct PackedWeight {
   std::vector<int64_t> groupStarts = {0};
   std::vector<std::vector<int64_t>> rows;
   std::vector<int64_t> columns;
+  /// Behind the rows of a panel come 32-bit sums of its columns (of 8-bit weights), as 4 more rows of bytes.
+  bool hasSums = false;
+  /// Added to each byte, wrapping: 128 makes unsigned weights signed ones.
+  int64_t shift = 0;
   int64_t kStep = 1; // panels are [k / kStep][nr][kStep]: 4 for byte dot products
 
   int64_t panels() const { return (n + nr - 1) / nr; }
-  int64_t paddedK() const { return (k + kStep - 1) / kStep * kStep; }
+  int64_t paddedK() const { return (k + kStep - 1) / kStep * kStep + (hasSums ? 4 : 0); }
   int64_t elements() const { return groups * panels() * paddedK() * nr; }
 };
 

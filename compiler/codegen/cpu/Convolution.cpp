@@ -462,6 +462,10 @@ static MatrixProduct pixelProduct(const ConvolutionShape &shape, const PackedWei
 bool addBias(Operation *op, Epilogue &epilogue, std::string &whyNot) {
   if (op->getNumOperands() < 3 || isAbsent(op->getOperand(2)))
     return true;
+  if (auto number = singleValue(op->getOperand(2))) {
+    epilogue.addToRoot(*number);
+    return true;
+  }
   auto bias = viewOf(op->getOperand(2));
   if (bias && epilogue.addTerm(*bias, 1))
     return true;

@@ -279,6 +279,8 @@ void Epilogue::store(KernelContext &context, Value root, ArrayRef<Value> positio
     registers[value] = load(view);
   if (rootScale != 1)
     root = elements.mul(root, elements.number(rootScale, root.getType()));
+  if (rootOffset != 0)
+    root = elements.add(root, elements.number(rootOffset, root.getType()));
   for (const Term &term : terms) {
     Value addend = load(term.view);
     if (term.isFactor) {

@@ -48,12 +48,14 @@ public:
   const View &result() const { return output; }
   /// Adds `view` (broadcast to the root) times `scale` to the root's element first: a bias. False if it does not fit.
   bool addTerm(const View &view, double scale);
-  void scaleRoot(double factor) { rootScale = factor; }
+  void scaleRoot(double factor) { rootScale *= factor; }
   /// Multiplies the root's element by `view` before terms are added: a scale per column. False if it does not fit.
   bool multiplyRoot(const View &view);
+  /// Adds a number to the scaled root.
+  void addToRoot(double number) { rootOffset += number; }
   /// Whether it is long enough not to be repeated for every accumulator of a tile.
   bool isHeavy() const { return weight > 12; }
-  bool isEmpty() const { return operations.empty() && terms.empty() && rootScale == 1; }
+  bool isEmpty() const { return operations.empty() && terms.empty() && rootScale == 1 && rootOffset == 0; }
   /// Operands and stores are consecutive along this axis, or repeated.
   bool isContiguousAlong(unsigned axis) const;
   /// All views of operands and the result.
@@ -94,7 +96,7 @@ private:
   llvm::SmallVector<mlir::Operation *> operations; // elementwise, in order
   llvm::MapVector<mlir::Value, View> leaves;       // operands read, as functions of the root's position
   llvm::SmallVector<Term> terms;
-  double rootScale = 1;
+  double rootScale = 1, rootOffset = 0;
   mlir::Value last; // the value stored
   View output;
   unsigned weight = 0;

@@ -1,5 +1,6 @@
 #include "compiler/codegen/cpu/Matmul.h"
 
+#include "compiler/codegen/cpu/ByteTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -11,17 +12,27 @@ namespace firn {
 
 static bool isConstantDim(const DimExpr &dim, int64_t value) { return dim.isConstant() && dim.constant() == value; }
 
-/// One scale or zero point for all of b, or one per column: a view over the columns.
-static std::optional<View> alongColumns(Value value, int64_t axis, const View &b) {
+/// One scale or zero point for all of b, or one per column: a number, or a view over the columns. False if it is
+/// neither.
+static bool readAlongColumns(Value value, int64_t axis, const View &b, std::optional<View> &along, double &number) {
+  if (!value || isAbsent(value))
+    return true;
+  if (auto single = singleValue(value)) {
+    number = *single;
+    return true;
+  }
   std::optional<View> view = viewOf(value);
   if (!view)
-    return std::nullopt;
-  if (view->rank() == 0 || (view->rank() == 1 && isConstantDim(view->dims[0], 1)))
-    return View{view->argument, view->elementType, {b.dims.back()}, {DimExpr(0)}, view->offset};
+    return false;
+  if (view->rank() == 0 || (view->rank() == 1 && isConstantDim(view->dims[0], 1))) {
+    along = View{view->argument, view->elementType, {b.dims.back()}, {DimExpr(0)}, view->offset};
+    return true;
+  }
   int64_t rank = b.rank();
   if (view->rank() != 1 || view->dims[0] != b.dims.back() || (axis < 0 ? axis + rank : axis) != rank - 1)
-    return std::nullopt;
-  return view;
+    return false;
+  along = view;
+  return true;
 }
 
 std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
@@ -38,12 +49,19 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
     return std::nullopt;
   }
   if (dequantize) {
-    p.scale = alongColumns(dequantize.getScale(), dequantize.getAxis(), *b);
-    if (dequantize.getZeroPoint() && !isAbsent(dequantize.getZeroPoint()))
-      p.zeroPoint = alongColumns(dequantize.getZeroPoint(), dequantize.getAxis(), *b);
-    if (!p.scale || dequantize.getBlockSize() != 0 ||
-        (dequantize.getZeroPoint() && !isAbsent(dequantize.getZeroPoint()) && !p.zeroPoint)) {
+    p.isDequantized = true;
+    if (dequantize.getBlockSize() != 0 ||
+        !readAlongColumns(dequantize.getScale(), dequantize.getAxis(), *b, p.scale, p.scaleNumber) ||
+        !readAlongColumns(dequantize.getZeroPoint(), dequantize.getAxis(), *b, p.zeroPoint, p.zeroPointNumber)) {
       whyNot = "weights quantised otherwise than as a whole or by column";
+      return std::nullopt;
+    }
+  }
+  if (isa<MatMulIntegerOp>(op)) {
+    View one{{}, {}, {DimExpr(1)}, {DimExpr(0)}, DimExpr(0)};
+    if (!readAlongColumns(operandOf(op, 2), 0, one, p.leftZeroPoint, p.leftZeroPointNumber) ||
+        !readAlongColumns(operandOf(op, 3), -1, *b, p.zeroPoint, p.zeroPointNumber)) {
+      whyNot = "zero points by row";
       return std::nullopt;
     }
   }
@@ -115,10 +133,17 @@ static TileShape tileShape(const MatrixProduct &p, Type type) {
   return shape;
 }
 
+/// The accumulators' type.
+static Type accumulatorType(const MatrixProduct &p) {
+  return p.isInteger() ? Type(IntegerType::get(p.op->getContext(), 32)) : sumType(p.elementType());
+}
+
+static bool isByte(Type type) { return type.isInteger(8); }
+
 std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, const TargetDescription &target) {
   std::string whyNot;
   auto p = readProduct(op, whyNot);
-  if (!p || !isFloatElement(p->elementType()))
+  if (!p || !(isFloatElement(p->elementType()) || (isByte(p->elementType()) && isByte(p->b.elementType))))
     return std::nullopt;
   unsigned operand = p->b.argument.getArgNumber();
   if (packingOf(fused, operand) || !constantOf(fused.getInputs()[operand]) || !p->b.argument.hasOneUse())
@@ -126,13 +151,19 @@ std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, con
   for (const DimExpr &dim : p->b.dims)
     if (!dim.isConstant() || dim.constant() < 1)
       return std::nullopt;
-  if (p->n.constant() == 1)
+  if (p->n.constant() == 1 && !p->isInteger())
     return std::nullopt; // a vector lies as it should already
   PackedWeight w;
   w.operand = operand;
   w.n = p->n.constant();
   w.k = p->k.constant();
-  w.nr = chooseTile(target, tileShape(*p, sumType(p->elementType()))).columns();
+  w.nr = chooseTile(target, tileShape(*p, accumulatorType(*p))).columns();
+  if (p->isInteger()) {
+    w.hasSums = true;
+    w.kStep = target.hasVnni ? 4 : 1;
+    // The dot products of the target take unsigned bytes on the left, signed ones on the right.
+    w.shift = target.hasVnni && p->b.elementType.isUnsignedInteger() ? 128 : 0;
+  }
   w.elementType = p->b.elementType;
   w.groupStarts = {p->b.offset.constant()};
   for (unsigned i = 0; i + 2 < p->b.rank(); ++i) {
@@ -183,6 +214,7 @@ private:
   void rowTiles(Value m0, Value m1, Tile shape, llvm::function_ref<void(Value, Tile)> body);
   void deepPanel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
   void fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts, Value k0, Value depth);
+  LoopBuilder::Values byteSums(Value row, Tile shape, Value n0);
   void fillTransposed(Value start, Tile shape, Value width, Value depth);
   void tilesOf(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
   void chooseDotTile();
@@ -192,7 +224,7 @@ private:
   unsigned bytes() const { return type.getIntOrFloatBitWidth() / 8; }
   bool isUnit(const DimExpr &stride) const { return isConstantDim(stride, 1); }
   /// Whether rows of both sides lie along k, and few results share them: sums of products of vectors.
-  bool canDot() const { return !p.packed && !p.scale && isUnit(p.ak) && isUnit(p.bk); }
+  bool canDot() const { return !p.packed && !p.isDequantized && isUnit(p.ak) && isUnit(p.bk); }
   bool isDot() const;
 
   KernelContext &context;
@@ -296,7 +328,7 @@ void ProductEmitter::chooseBlocks() {
   // A panel that is too long for the second level passes in pieces over a block of rows, whose sums wait in scratch.
   int64_t panelBytes = depth.value_or(0) * tile.columns() * bytes();
   int64_t most2 = context.target.l2Bytes / 3;
-  if (layout == RightLayout::Packed && panelBytes > most2 && !(rows && *rows <= tile.rows)) {
+  if (layout == RightLayout::Packed && !p.isInteger() && panelBytes > most2 && !(rows && *rows <= tile.rows)) {
     int64_t pieces = (panelBytes + most2 / 2 - 1) / (most2 / 2);
     blockDepth = (*depth + pieces - 1) / pieces;
   }
@@ -419,7 +451,7 @@ LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const 
   switch (layout) {
   case RightLayout::Packed:
     // Panel n0 / nr begins at its first column times k.
-    right.start = l.add(bStart, l.mul(n0, k));
+    right.start = l.add(bStart, l.mul(n0, p.packed->paddedK()));
     right.step = l.index(p.packed->nr);
     break;
   case RightLayout::Rows:
@@ -443,8 +475,24 @@ LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const 
   return multiplyTile(context, shape, type, left, right, depth, std::move(accumulators));
 }
 
+/// A finished tile of byte products.
+LoopBuilder::Values ProductEmitter::byteSums(Value row, Tile shape, Value n0) {
+  ByteTile bytesTile{aBuffer, {}, p.a.elementType, bBuffer, {}, *p.packed, {}, 0, {}};
+  for (int64_t r = 0; r < shape.rows; ++r)
+    bytesTile.rows.push_back(l.add(aStart, l.mul(l.add(row, r), context.value(p.am))));
+  bytesTile.panel = l.add(bStart, l.mul(n0, p.packed->paddedK()));
+  if (p.leftZeroPoint)
+    bytesTile.leftZero = context.elements.load(context.operand(p.leftZeroPoint->argument.getArgNumber()),
+                                               context.value(p.leftZeroPoint->offset), p.leftZeroPoint->elementType, 0);
+  bytesTile.leftZeroNumber = int64_t(p.leftZeroPointNumber);
+  bytesTile.rightZeros = zeroPoints;
+  return multiplyBytes(context, shape, bytesTile);
+}
+
 void ProductEmitter::tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts) {
-  LoopBuilder::Values results = sums(row, shape, n0, counts, l.index(0), k, zeroTile(context, shape, type));
+  LoopBuilder::Values results = p.isInteger()
+                                    ? byteSums(row, shape, n0)
+                                    : sums(row, shape, n0, counts, l.index(0), k, zeroTile(context, shape, type));
   auto positionOf = [&](Value r) {
     LoopBuilder::Values position = batchIndex;
     position.push_back(l.add(row, r));
@@ -518,16 +566,20 @@ void ProductEmitter::deepPanel(Value m0, Value m1, Value n0, Tile shape, const L
 
 void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts) {
   zeroPoints.clear();
-  if (p.zeroPoint)
-    for (int64_t j = 0; j < shape.vectors; ++j) {
-      Value at = context.offset({l.add(n0, j * shape.lanes)}, p.zeroPoint->strides, p.zeroPoint->offset);
-      bool isOne = isConstantDim(p.zeroPoint->strides[0], 0);
-      Value zero =
-          context.elements.load(context.operand(p.zeroPoint->argument.getArgNumber()), at, p.zeroPoint->elementType,
-                                isOne ? 0 : shape.lanes, isOne || counts.empty() ? Value() : counts[j]);
-      zero = context.elements.cast(zero, p.zeroPoint->elementType, type);
-      zeroPoints.push_back(isOne ? context.elements.splat(zero, shape.lanes) : zero);
+  for (int64_t j = 0; j < shape.vectors && (p.zeroPoint || p.zeroPointNumber != 0); ++j) {
+    if (!p.zeroPoint) {
+      Value number = context.elements.constant(p.zeroPointNumber, type, shape.lanes);
+      zeroPoints.push_back(number);
+      continue;
     }
+    Value at = context.offset({l.add(n0, j * shape.lanes)}, p.zeroPoint->strides, p.zeroPoint->offset);
+    bool isOne = isConstantDim(p.zeroPoint->strides[0], 0);
+    Value zero =
+        context.elements.load(context.operand(p.zeroPoint->argument.getArgNumber()), at, p.zeroPoint->elementType,
+                              isOne ? 0 : shape.lanes, isOne || counts.empty() ? Value() : counts[j]);
+    zero = context.elements.cast(zero, p.zeroPoint->elementType, type);
+    zeroPoints.push_back(isOne ? context.elements.splat(zero, shape.lanes) : zero);
+  }
   if (!mayBeFlat)
     return tilesOf(m0, m1, n0, shape, counts);
   l.when(
@@ -674,7 +726,7 @@ void ProductEmitter::runUnits(bool isSerial, bool isDotLoop) {
 }
 
 void ProductEmitter::emit() {
-  type = sumType(p.elementType());
+  type = accumulatorType(p);
   mergeAxes();
   m = context.value(p.m);
   n = context.value(p.n);
@@ -723,8 +775,13 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
   auto product = readProduct(op, whyNot);
   if (!product)
     return failure();
-  if (!isFloatElement(product->elementType()) ||
-      (!product->scale && product->b.elementType != product->elementType())) {
+  product->packed = packingOf(fused, product->b.argument.getArgNumber());
+  bool isFloat = isFloatElement(product->elementType()) &&
+                 (product->isDequantized || product->b.elementType == product->elementType());
+  // Bytes are multiplied by packed ones along rows.
+  bool isBytes = isByte(product->elementType()) && isByte(product->b.elementType) && product->packed &&
+                 isConstantDim(product->ak, 1);
+  if (!isFloat && !isBytes) {
     whyNot = "a product of " + elementTypeText(product->elementType());
     return failure();
   }
@@ -733,7 +790,10 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
     return failure();
   if (auto gemm = dyn_cast<GemmOp>(op)) {
     epilogue->scaleRoot(gemm.getAlpha().convertToFloat());
-    if (Value c = gemm.getC(); c && !isAbsent(c)) {
+    Value c = gemm.getC();
+    if (auto number = c && !isAbsent(c) ? singleValue(c) : std::nullopt) {
+      epilogue->addToRoot(*number * gemm.getBeta().convertToFloat());
+    } else if (c && !isAbsent(c)) {
       auto view = viewOf(c);
       if (!view || !epilogue->addTerm(*view, gemm.getBeta().convertToFloat())) {
         whyNot = "a summand that is no view of an input";
@@ -745,13 +805,13 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
     epilogue->insertAxis(product->batch.size());
   if (product->isVectorB)
     epilogue->insertAxis(product->batch.size() + 1);
+  epilogue->scaleRoot(product->scaleNumber);
   if (product->scale) {
     if (!epilogue->multiplyRoot(*product->scale)) {
       whyNot = "scales that do not fit the product's columns";
       return failure();
     }
   }
-  product->packed = packingOf(fused, product->b.argument.getArgNumber());
   if (product->packed) {
     // Batches of b are groups of panels.
     const PackedWeight &w = *product->packed;

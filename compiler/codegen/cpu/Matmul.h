@@ -19,9 +19,15 @@ struct MatrixProduct {
   std::optional<PackedWeight> packed;
   /// Of an 8-bit b: (element - zero point) * scale, both one element or one per column.
   std::optional<View> scale, zeroPoint;
+  double scaleNumber = 1, zeroPointNumber = 0; // the same as constants of the body
+  bool isDequantized = false;
+  /// Of firn.matmul_integer: subtracted from each element of a (one for all of it).
+  std::optional<View> leftZeroPoint;
+  double leftZeroPointNumber = 0;
   bool isVectorA = false, isVectorB = false; // the root lacks the axis of m, of n
 
   mlir::Type elementType() const { return a.elementType; }
+  bool isInteger() const { return elementType().isIntOrIndex(); }
 };
 
 /// Reads firn.matmul, firn.gemm or firn.matmul_integer; nothing, with the reason in whyNot, if operands are not views

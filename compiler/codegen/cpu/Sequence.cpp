@@ -36,7 +36,7 @@ std::string lower(StringRef text) { return text.lower(); }
 /// The argument behind an operand; nothing where the operand is absent. Sets whyNot if it is neither.
 std::optional<unsigned> argumentOf(Operation *op, unsigned i, std::string &whyNot) {
   Value value = operandOf(op, i);
-  if (!value)
+  if (!value || singleValue(value) == 0.0) // zeros change nothing
     return std::nullopt;
   auto view = viewOf(value);
   if (!view || view->strides != denseStrides(view->dims) || !view->offset.isConstant() ||

@@ -186,4 +186,23 @@ std::optional<View> broadcastView(const View &view, ArrayRef<DimExpr> dims) {
   return result;
 }
 
+std::optional<double> singleValue(Value value) {
+  auto constant = dyn_cast_or_null<DenseElementsAttr>(constantOf(value));
+  if (!constant || !constant.isSplat())
+    return std::nullopt;
+  Type element = constant.getElementType();
+  if (auto type = dyn_cast<FloatType>(element)) {
+    APFloat number = constant.getSplatValue<APFloat>();
+    bool loses;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
+    return number.convertToDouble();
+  }
+  auto type = dyn_cast<IntegerType>(element);
+  if (!type)
+    return std::nullopt;
+  APInt number = constant.getSplatValue<APInt>();
+  bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  return isUnsigned ? number.roundToDouble(false) : number.roundToDouble(true);
+}
+
 } // namespace firn

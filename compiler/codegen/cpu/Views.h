@@ -37,5 +37,8 @@ bool isView(mlir::Operation *op);
 /// The view with its axes aligned to the right with `dims` and broadcast to them; nothing if it does not fit.
 std::optional<View> broadcastView(const View &view, llvm::ArrayRef<DimExpr> dims);
 
+/// The number that every element of a constant is; nothing for other values.
+std::optional<double> singleValue(mlir::Value value);
+
 } // namespace firn
 #endif

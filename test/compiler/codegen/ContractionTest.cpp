@@ -220,3 +220,54 @@ TEST_CASE("products agree on every target") {
     REQUIRE(check(c) == "");
   }
 }
+
+TEST_CASE("a product of bytes agrees for signs, zero points and odd depths") {
+  for (const char *target : {"native", "x86-64-v3"})
+    for (const char *left : {"ui8", "i8"})
+      for (const char *right : {"i8", "ui8"})
+        for (int zeroPoints : {0, 1, 2})
+          for (int64_t k : {64, 37}) {
+            Shape a{2, 9, k}, b{k, 70}, r{2, 9, 70}, one{}, columns{70};
+            auto bytes = [](const Shape &shape, const char *element, bool isFrozen) {
+              bool isSigned = element[0] == 'i';
+              return Input{shape, element, isFrozen, isSigned ? -128.0 : 0.0, isSigned ? 127.0 : 255.0};
+            };
+            FusedCase c;
+            c.target = target;
+            Shape rightShape = zeroPoints == 2 ? columns : one;
+            c.inputs = {bytes(a, left, false), bytes(b, right, true)};
+            std::string names = "%0, %1", types = typeText(a, left) + ", " + typeText(b, right);
+            if (zeroPoints) {
+              c.inputs.push_back(bytes(one, left, false));
+              c.inputs.push_back(bytes(rightShape, right, false));
+              names += ", %2, %3";
+              types += ", " + typeText(one, left) + ", " + typeText(rightShape, right);
+            }
+            std::string t = typeText(r, "i32"), f = typeText(r);
+            c.body = "%p = firn.matmul_integer " + names + " : (" + types + ") -> " + t +
+                     "\n%f = firn.cast %p {to = 1 : i64} : (" + t + ") -> " + f + "\nfirn.yield %f : " + f;
+            c.result = r;
+            c.tolerance = 1e-7;
+            INFO(target << " " << left << " " << right << " " << zeroPoints << " " << k);
+            REQUIRE(check(c) == "");
+          }
+}
+
+TEST_CASE("numbers inside of the body serve as biases, scales and zero points") {
+  Shape a{5, 20}, b{20, 37}, r{5, 37}, one{};
+  FusedCase c;
+  c.inputs = {{a}, {b, "f32", true}};
+  c.body = "%c = firn.constant {value = dense<0.5> : tensor<37xf32>} : tensor<37xf32>\n%p = firn.gemm %0, %1, %c "
+           "{beta = 2.0 : f32} : (" +
+           typeText(a) + ", " + typeText(b) + ", tensor<37xf32>) -> " + typeText(r) +
+           "\nfirn.yield %p : " + typeText(r);
+  c.result = r;
+  REQUIRE(check(c) == "");
+  c.inputs = {{a}, {b, "i8", true, -128, 127}};
+  c.body =
+      "%s = firn.constant {value = dense<0.02> : tensor<f32>} : tensor<f32>\n%z = firn.constant {value = dense<3> : "
+      "tensor<i8>} : tensor<i8>\n%w = firn.dequantize_linear %1, %s, %z : (" +
+      typeText(b, "i8") + ", tensor<f32>, tensor<i8>) -> " + typeText(b) + "\n%p = firn.matmul %0, %w : (" +
+      typeText(a) + ", " + typeText(b) + ") -> " + typeText(r) + "\nfirn.yield %p : " + typeText(r);
+  REQUIRE(check(c) == "");
+}
