@@ -174,6 +174,8 @@ firn_status firn_pool_create(const firn_pool_options *options, firn_pool **resul
     return fail(error, FIRN_BAD_ARGUMENT, "no place for the pool was given");
   *result = nullptr;
   firn_pool_options given{};
+  if (options && options->struct_size < sizeof options->struct_size)
+    return fail(error, FIRN_BAD_ARGUMENT, "struct_size of the pool's options is not set");
   if (options)
     memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
   if (given.threads < 0 || given.threads > 4096)

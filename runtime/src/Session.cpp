@@ -337,10 +337,13 @@ firn_status firn_session_create(const firn_model *model, const firn_session_opti
     return fail(error, FIRN_BAD_ARGUMENT, "firn_session_create got NULL");
   *result = nullptr;
   firn_session_options given{};
+  if (options && options->struct_size < sizeof options->struct_size)
+    return fail(error, FIRN_BAD_ARGUMENT, "struct_size of the session's options is not set");
   if (options)
     memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
-  if (given.allocator && (!given.allocator->allocate || !given.allocator->release))
-    return fail(error, FIRN_BAD_ARGUMENT, "the caller's allocator lacks a function");
+  if (given.allocator && (given.allocator->struct_size < sizeof *given.allocator || !given.allocator->allocate ||
+                          !given.allocator->release))
+    return fail(error, FIRN_BAD_ARGUMENT, "the caller's allocator lacks its struct_size or a function");
   firn_allocator allocator = makeAllocator(given.allocator);
   void *memory = allocator.allocate(allocator.context, sizeof(firn_session), FIRN_BUFFER_ALIGNMENT);
   if (!memory)

@@ -55,9 +55,28 @@ TEST_CASE("NULL arguments are refused, not followed") {
   CHECK(firn_session_create(nullptr, nullptr, &session, nullptr) == FIRN_BAD_ARGUMENT);
   CHECK(firn_session_run(nullptr, nullptr, nullptr) == FIRN_BAD_ARGUMENT);
   CHECK(firn_model_input_count(nullptr) == 0);
+  CHECK(firn_model_tables(nullptr) == nullptr);
   firn_model_close(nullptr);
   firn_session_destroy(nullptr);
   firn_pool_destroy(nullptr);
+}
+
+TEST_CASE("options without struct_size are refused") {
+  std::string bytes = makeArtifact("Workers");
+  firn::Model model(bytes.data(), bytes.size());
+  firn_session_options options{};
+  firn_pool_options poolOptions{};
+  firn_allocator allocator{};
+  firn_session *session = nullptr;
+  firn_pool *pool = nullptr;
+  firn_port_info port{};
+  CHECK(firn_session_create(model.get(), &options, &session, nullptr) == FIRN_BAD_ARGUMENT);
+  CHECK(firn_pool_create(&poolOptions, &pool, nullptr) == FIRN_BAD_ARGUMENT);
+  CHECK(firn_model_output(model.get(), 0, &port) == FIRN_BAD_ARGUMENT);
+  options.struct_size = sizeof options;
+  options.allocator = &allocator;
+  CHECK(firn_session_create(model.get(), &options, &session, nullptr) == FIRN_BAD_ARGUMENT);
+  CHECK(session == nullptr);
 }
 
 TEST_CASE("an older caller's structs are written no further than they reach") {
