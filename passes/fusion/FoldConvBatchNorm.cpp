@@ -55,7 +55,7 @@ StringRef refusal(const LinearLayer &layer, Operation *op, size_t channels) {
     return "the layer runs in another region";
   if (layer.channelAxis() != 1 || int64_t(channels) != layer.channels() || sum.getRank() < 2)
     return "the normalised axis is not that of the output channels";
-  return "";
+  return layer.growthRefusal();
 }
 
 bool foldNormalization(BatchNormalizationOp op, RuleRewriter &rewriter) {
@@ -111,6 +111,8 @@ bool foldProduct(MulOp op, RuleRewriter &rewriter) {
       why = "the factor is not one per output channel";
     else if (!bias)
       why = "the layer's bias is no constant per channel";
+    else
+      why = layer->growthRefusal();
     rewriter.setInsertionPoint(op);
     Value weight, newBias;
     if (why.empty()) {

@@ -94,6 +94,17 @@ static bool areFinite(ArrayRef<double> numbers, Type elementType) {
   return llvm::all_of(numbers, [&](double n) { return std::fabs(n) <= most; });
 }
 
+StringRef LinearLayer::growthRefusal() const {
+  Value weight = op->getOperand(1);
+  ElementsAttr constant = constantOf(weight);
+  auto bytes = constantBytes(constant);
+  bool isShared = llvm::any_of(weight.getUsers(), [&](Operation *user) {
+    return user != op && (!user->use_empty() || user->getNumResults() == 0);
+  });
+  return isShared && bytes && bytes->bytes.size() > (1u << 20) ? "its large weight is shared and would be stored twice"
+                                                               : "";
+}
+
 Value LinearLayer::scaledWeight(OpBuilder &builder, Location loc, ArrayRef<double> factors) const {
   auto numbers = numbersOf(op->getOperand(1));
   if (!numbers)

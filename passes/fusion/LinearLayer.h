@@ -22,6 +22,8 @@ public:
   std::optional<std::vector<double>> bias() const;
   bool hasBias() const { return bool(operandOf(op, 2)); }
 
+  /// Why another weight would cost too much space, or "".
+  llvm::StringRef growthRefusal() const;
   /// A constant that multiplies output channel c by factors[c], in double, rounded once. Null if a product is not
   /// finite.
   mlir::Value scaledWeight(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<double> factors) const;

@@ -3,8 +3,8 @@
 // In:      firn ops, shapes inferred; rare operations decomposed.     Out: the same, with `layout = "nhwc"` on
 //          convolutions and pools, axes and constants of other operations permuted, firn.transpose where layouts meet.
 // Keeps:   every value; the order of axes of inputs and outputs of functions, branches and loops.
-// Leaves:  convolutions whose weight is no constant or not float32, and all that depends on the order of axes in a way
-//          that ChannelsLast does not write for both.
+// Leaves:  convolutions whose weight is no constant of floats or whose channels or padding are not known, and all that
+//          depends on the order of axes in a way that ChannelsLast does not write for both.
 // Every operation of Part::Either or Sink has one of two layouts. A value whose producer and consumers disagree is
 // transposed once, at the price of its bytes. The cheapest choice for the whole module is a minimum cut (source side:
 // channels last); of several, the one with most operations channels last, which lets convolutions take in more of what
@@ -78,7 +78,8 @@ private:
       Part part = partOf(op);
       if (part == Part::Fixed) {
         if (isa<ConvOp, ConvTransposeOp>(op) && !op->hasAttr("layout"))
-          report.refuse(op, "its weight is no float32 constant, or a rank is not known");
+          report.refuse(op,
+                        "its weight is no constant of floats, or its channels or padding are only known when it runs");
         return;
       }
       if (part == Part::Converted && convolutionsLeft-- == 0) {

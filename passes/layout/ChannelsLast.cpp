@@ -147,11 +147,25 @@ bool followsLayout(OpOperand &operand) {
   return type.getRank() == layoutRank(op) && !constantOf(operand.get()) && !hasOnes(type);
 }
 
+/// Implicit padding of a size that only run time knows: no code is generated for it.
+static bool hasDynamicPadding(Operation *op) {
+  auto type = rankedType(op->getOperand(0));
+  auto rule = op->getAttrOfType<StringAttr>("auto_pad");
+  if (!rule || !rule.getValue().starts_with("SAME"))
+    return false;
+  auto strides = op->getAttrOfType<DenseI64ArrayAttr>("strides");
+  for (int64_t axis = 2; axis < type.getRank(); ++axis)
+    if (type.isDynamicDim(axis) && strides && strides.asArrayRef()[axis - 2] != 1)
+      return true;
+  return false;
+}
+
 static bool isConvertible(Operation *op) {
   auto type = rankedType(op->getOperand(0)), weight = rankedType(op->getOperand(1)),
        resultType = rankedType(op->getResult(0));
-  return type && weight && resultType && type.getElementType().isF32() && constantOf(op->getOperand(1)) &&
-         weight.hasStaticShape() && type.getRank() >= 3 && type.getRank() <= 5 && weight.getRank() == type.getRank();
+  return type && weight && resultType && isFloat(type.getElementType()) && constantOf(op->getOperand(1)) &&
+         weight.hasStaticShape() && weight.getNumElements() > 0 && type.getRank() >= 3 && type.getRank() <= 5 &&
+         weight.getRank() == type.getRank() && !type.isDynamicDim(1) && !hasDynamicPadding(op);
 }
 
 Part partOf(Operation *op) {
@@ -172,7 +186,7 @@ Part partOf(Operation *op) {
   if (isa<ConvOp, ConvTransposeOp>(op))
     return isConvertible(op) ? Part::Converted : Part::Fixed;
   if (isPool(op)) {
-    bool isSimple = rank <= 5 && rankedType(op->getOperand(0)).getElementType().isF32() &&
+    bool isSimple = rank <= 5 && isFloat(rankedType(op->getOperand(0)).getElementType()) && !hasDynamicPadding(op) &&
                     llvm::all_of(op->getResults().drop_front(), [](Value result) { return result.use_empty(); });
     return isSimple ? Part::Either : Part::Fixed;
   }
