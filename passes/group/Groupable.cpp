@@ -177,8 +177,18 @@ bool isInlineOperand(Value value) {
   auto type = cast<RankedTensorType>(constant.getType());
   if (isa<SplatElementsAttr>(constant) || type.getNumElements() == 1)
     return true;
+  if (type.getNumElements() <= 16 && llvm::all_of(value.getUsers(), llvm::IsaPred<ResizeOp>))
+    return true; // scales, and regions that are empty
   return type.getRank() <= 1 && type.getNumElements() <= 64 && type.getElementType().isSignlessInteger() &&
          type.getElementType().getIntOrFloatBitWidth() >= 32;
+}
+
+/// Whether the operand is written into the kernel. Weights and biases of contractions and recurrent layers are read by
+/// it, also where all their elements are equal.
+static bool isInline(OpOperand &operand) {
+  Role role = roleOf(operand.getOwner());
+  bool isWeight = (role == Role::Contraction || role == Role::Sequence) && constantOf(operand.get());
+  return !isWeight && isInlineOperand(operand.get());
 }
 
 FusedOp makeFused(ArrayRef<Operation *> members, StringRef kind) {
@@ -189,9 +199,9 @@ FusedOp makeFused(ArrayRef<Operation *> members, StringRef kind) {
   SmallVector<Location> locations;
   for (Operation *op : members) {
     locations.push_back(op->getLoc());
-    for (Value operand : op->getOperands())
-      if (!inside.contains(operand.getDefiningOp()) && !isInlineOperand(operand))
-        inputs.insert(operand);
+    for (OpOperand &operand : op->getOpOperands())
+      if (!inside.contains(operand.get().getDefiningOp()) && !isInline(operand))
+        inputs.insert(operand.get());
     for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
         outputs.push_back(result);
