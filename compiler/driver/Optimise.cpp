@@ -2,9 +2,9 @@
 #include "compiler/driver/Stages.h"
 
 #include "compiler/codegen/cpu/Contraction.h"
+#include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
-#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
