@@ -1,7 +1,6 @@
 // Groupable: roles of operations; making and dissolving regions.
 #include "passes/group/Groupable.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/IRMapping.h"
 #include "runtime/abi/dtype.h"
 #include "llvm/ADT/SetVector.h"

@@ -6,6 +6,7 @@
 #include "dialects/firn/Firn.h"
 #include "dialects/kernel/Kernel.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include <map>
 #include <string>
 #include <vector>
