@@ -353,19 +353,23 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
   collectAttributes(op, source, node);
   if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && (!reshape.getShape() || isAbsent(reshape.getShape()))) {
     std::string shape = names.fresh(node.name + "_shape");
-    auto result = dyn_cast<RankedTensorType>(reshape.getType());
-    if (!result || !dimensions.emitShape(result, shape))
+    auto from = dyn_cast<RankedTensorType>(reshape.getOperand(0).getType());
+    auto to = dyn_cast<RankedTensorType>(reshape.getType());
+    bool hasZeros = false;
+    if (!from || !to || !dimensions.emitShape(from, to, shape, hasZeros))
       return fail(op, "its shape comes from no input of the graph");
     node.inputs.resize(1);
     node.inputs.push_back(shape);
-    // A 0 in it means 0.
-    model::Attribute allowZero;
-    allowZero.name = "allowzero";
-    allowZero.kind = model::Attribute::Kind::Int;
-    allowZero.i = 1;
     llvm::erase_if(node.attributes, [](const model::Attribute &a) { return a.name == "allowzero"; });
-    node.attributes.push_back(std::move(allowZero));
-    opset = std::max<int64_t>(opset, 14);
+    opset = std::max<int64_t>(opset, 5);
+    if (hasZeros) {
+      model::Attribute allowZero;
+      allowZero.name = "allowzero";
+      allowZero.kind = model::Attribute::Kind::Int;
+      allowZero.i = 1;
+      node.attributes.push_back(std::move(allowZero));
+      opset = std::max<int64_t>(opset, 14);
+    }
   }
   // Loop's first two are optional, but they have their places.
   while (node.inputs.size() > (isa<LoopOp>(op) ? 2 : 0) && node.inputs.back().empty())

@@ -1,6 +1,7 @@
 #include "compiler/export/Dimensions.h"
 #include "compiler/import/Blob.h"
 #include "dialects/firn/Firn.h"
+#include "passes/GraphForm.h"
 #include "runtime/abi/dtype.h"
 #include <cstring>
 
@@ -100,7 +101,27 @@ std::optional<std::string> Dimensions::emit(const DimExpr &expr) {
   return sum;
 }
 
+// Numbers alone need no nodes.
+void Dimensions::emitConstant(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorType type, const std::string &name) {
+  model::Tensor tensor;
+  tensor.name = name;
+  tensor.dtype = dtypeOf(type.getElementType());
+  tensor.dims.assign(type.getShape().begin(), type.getShape().end());
+  size_t size = size_t(firn_dtype_bits(tensor.dtype) / 8);
+  char *out = allocateBytes(tensor, exprs.size() * size);
+  for (const DimExpr &expr : exprs) {
+    int64_t value = expr.constant();
+    std::memcpy(out, &value, size);
+    out += size;
+  }
+  graph.constants.push_back(std::move(tensor));
+}
+
 bool Dimensions::emitVector(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorType type, const std::string &name) {
+  if (llvm::all_of(exprs, [](const DimExpr &expr) { return expr.isConstant(); })) {
+    emitConstant(exprs, type, name);
+    return true;
+  }
   std::vector<std::string> parts;
   for (const DimExpr &expr : exprs) {
     std::optional<std::string> part = emit(expr);
@@ -108,50 +129,42 @@ bool Dimensions::emitVector(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorTyp
       return false;
     parts.push_back(*part);
   }
-  std::string vector;
-  if (parts.empty()) {
-    model::Tensor tensor;
-    tensor.name = vector = names.fresh("dim_none");
-    tensor.dtype = FIRN_I64;
-    tensor.dims = {0};
-    allocateBytes(tensor, 0);
-    graph.constants.push_back(std::move(tensor));
-  } else {
-    vector = node("Concat", parts);
-    graph.nodes.back().attributes = {intAttr("axis", 0)};
-    neededOpset = std::max<int64_t>(neededOpset, 4);
-  }
+  std::string vector = node("Concat", parts);
+  graph.nodes.back().attributes = {intAttr("axis", 0)};
+  neededOpset = std::max<int64_t>(neededOpset, 4);
   if (type.getRank() == 0) {
-    vector = node("Squeeze", {vector});
+    node("Squeeze", {vector});
     neededOpset = std::max<int64_t>(neededOpset, 13);
   }
-  // The name belongs to the last node.
-  if (type.getElementType().isInteger(64)) {
-    node("Identity", {vector});
-  } else {
-    node("Cast", {vector});
+  if (!type.getElementType().isInteger(64)) {
+    node("Cast", {graph.nodes.back().outputs[0]});
     graph.nodes.back().attributes = {intAttr("to", dtypeOf(type.getElementType()))};
   }
-  graph.nodes.back().outputs = {name};
+  graph.nodes.back().outputs = {name}; // the name belongs to the last node
   return true;
 }
 
-bool Dimensions::emitShape(mlir::RankedTensorType type, const std::string &name) {
+bool Dimensions::emitShape(mlir::RankedTensorType from, mlir::RankedTensorType to, const std::string &name,
+                           bool &hasZeros) {
   llvm::SmallVector<DimExpr> dims;
-  int64_t unknown = -1, count = 0;
-  bool hasZero = false;
-  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
-    dims.push_back(dimOf(type, axis));
-    hasZero |= dims.back() == DimExpr(0);
-    if (!dims.back().isConstant()) {
-      unknown = axis;
-      ++count;
+  std::optional<llvm::SmallVector<int64_t>> numbers = reshapeNumbers(from, to);
+  hasZeros = !numbers;
+  for (int64_t axis = 0; axis < to.getRank(); ++axis)
+    dims.push_back(numbers ? DimExpr((*numbers)[axis]) : dimOf(to, axis));
+  if (llvm::all_of(dims, [](const DimExpr &dim) { return dim.isConstant(); })) {
+    model::Tensor tensor;
+    tensor.name = name;
+    tensor.dtype = FIRN_I64;
+    tensor.dims = {to.getRank()};
+    char *out = allocateBytes(tensor, size_t(to.getRank()) * 8);
+    for (auto [i, dim] : llvm::enumerate(dims)) {
+      int64_t value = dim.constant();
+      std::memcpy(out + i * 8, &value, 8);
     }
+    graph.constants.push_back(std::move(tensor));
+    return true;
   }
-  // One dimension may follow from the others.
-  if (count == 1 && !hasZero)
-    dims[unknown] = DimExpr(-1);
-  auto vector = mlir::RankedTensorType::get({type.getRank()}, mlir::IntegerType::get(type.getContext(), 64));
+  auto vector = mlir::RankedTensorType::get({to.getRank()}, mlir::IntegerType::get(to.getContext(), 64));
   return emitVector(dims, vector, name);
 }
 

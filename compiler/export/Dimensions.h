@@ -35,12 +35,13 @@ public:
   /// Nodes that compute the numbers as a tensor of this type (rank 0 or 1, i64 or i32) called `name`. False where a
   /// symbol comes from nowhere.
   bool emitVector(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorType type, const std::string &name);
-  /// The dimensions of `type` as a vector called `name`.
-  bool emitShape(mlir::RankedTensorType type, const std::string &name);
+  /// The operand, called `name`, of a reshape from one type to the other. `hasZeros`: a 0 in it means 0, not a copy.
+  bool emitShape(mlir::RankedTensorType from, mlir::RankedTensorType to, const std::string &name, bool &hasZeros);
   /// What the nodes need.
   int64_t opset() const { return neededOpset; }
 
 private:
+  void emitConstant(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorType type, const std::string &name);
   std::string number(int64_t value);
   std::optional<std::string> emit(const DimExpr &expr);
   std::optional<std::string> emitAtom(const DimExpr::Atom &atom);

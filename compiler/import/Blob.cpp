@@ -83,7 +83,8 @@ std::optional<MappedFile> SideFiles::range(const std::string &location, int64_t 
       why = std::strerror(errno);
       return std::nullopt;
     }
-    if (path.compare(0, folder.size() + 1, folder == "/" ? folder : folder + "/") != 0 && folder != "/") {
+    llvm::StringRef below = path;
+    if (folder != "/" && !(below.consume_front(folder) && (below.empty() || below[0] == '/'))) {
       why = "a symbolic link leaves the model's folder";
       return std::nullopt;
     }

@@ -74,7 +74,9 @@ void Checker::checkOpsets() {
 // A name in scope that differs in few letters, for the hint.
 std::string Checker::closest(const std::string &name, const Scope &scope) const {
   std::string best;
-  unsigned bestDistance = std::min<unsigned>(3, unsigned(name.size() / 3) + 1);
+  // At most a third of the letters may differ, never all of them.
+  size_t most = std::min<size_t>({3, name.size() / 3 + 1, name.empty() ? 0 : name.size() - 1});
+  unsigned bestDistance = unsigned(most) + 1; // the first one too far
   for (const Scope *at = &scope; at; at = at->outer) {
     if (at->names.size() > 20000)
       continue;

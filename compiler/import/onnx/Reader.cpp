@@ -261,29 +261,29 @@ model::Model Reader::read() {
 }
 
 /// Why `bytes` are no protobuf message: where its fields stop making sense.
-std::string damage(llvm::StringRef bytes) {
+std::string damage(llvm::StringRef bytes, unsigned maxDepth) {
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
   input.SetTotalBytesLimit(INT_MAX);
   while (true) {
     int at = input.CurrentPosition();
     uint32_t tag = input.ReadTag();
     if (tag == 0)
-      return "it is damaged inside";
+      return "it is damaged inside, or its graphs are nested deeper than " + std::to_string(maxDepth);
     std::string field = "field " + std::to_string(tag >> 3) + " at byte " + std::to_string(at);
     uint64_t number;
     uint32_t word;
     switch (tag & 7) {
     case 0:
       if (!input.ReadVarint64(&number))
-        return "it ends inside " + field;
+        return "it is truncated inside " + field;
       break;
     case 1:
       if (!input.ReadLittleEndian64(&number))
-        return "it ends inside " + field;
+        return "it is truncated inside " + field;
       break;
     case 2:
       if (!input.ReadVarint64(&number))
-        return "it ends inside " + field;
+        return "it is truncated inside " + field;
       if (number > uint64_t(bytes.size() - size_t(input.CurrentPosition())))
         return field + " has " + std::to_string(number) + " bytes, but the file ends after " +
                std::to_string(bytes.size() - size_t(input.CurrentPosition())) + " more: it is truncated";
@@ -291,7 +291,7 @@ std::string damage(llvm::StringRef bytes) {
       break;
     case 5:
       if (!input.ReadLittleEndian32(&word))
-        return "it ends inside " + field;
+        return "it is truncated inside " + field;
       break;
     default:
       return "it is no protobuf message from byte " + std::to_string(at) + " on";
@@ -319,7 +319,7 @@ std::optional<model::Model> readOnnx(llvm::StringRef bytes, llvm::StringRef path
   // A nested graph takes three levels of messages: attribute, graph, node.
   input.SetRecursionLimit(int(3 * maxDepth + 16));
   if (!message->ParsePartialFromCodedStream(&input) || !input.ConsumedEntireMessage()) {
-    diagnostics.error("import.file", "the file is not an ONNX model: " + damage(bytes));
+    diagnostics.error("import.file", "the file is not an ONNX model: " + damage(bytes, maxDepth));
     return std::nullopt;
   }
   if (!message->has_graph()) {
