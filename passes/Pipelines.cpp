@@ -18,31 +18,38 @@ namespace firn {
 
 namespace {
 
-void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth) {
+using IsWanted = std::function<bool(StringRef)>;
+
+void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth, const IsWanted &isWanted) {
+  auto add = [&](std::unique_ptr<Pass> pass) {
+    if (!isWanted || isWanted(pass->getArgument()))
+      manager.addPass(std::move(pass));
+  };
   FoldConstantsOptions folding;
   folding.maxGrowth = maxGrowth;
-  manager.addPass(createSimplifyControl()); // before inference: a branch that is not taken may be wrong
-  manager.addPass(createInferShapes());
-  manager.addPass(createFoldShapes());
-  manager.addPass(createFoldConstants(folding));
-  manager.addPass(createSimplifyAlgebra());
-  manager.addPass(createSimplifyMovement());
-  manager.addPass(createEliminateCommon());
+  add(createSimplifyControl());         // before inference: a branch that is not taken may be wrong
+  manager.addPass(createInferShapes()); // all others read what it finds
+  add(createFoldShapes());
+  add(createFoldConstants(folding));
+  add(createSimplifyAlgebra());
+  add(createSimplifyMovement());
+  add(createEliminateCommon());
   if (rounding) {
-    manager.addPass(createRecognizeNormalizations());
-    manager.addPass(createRecognizeActivations());
-    manager.addPass(createFoldConvBatchNorm());
-    manager.addPass(createFuseBias());
+    add(createRecognizeNormalizations());
+    add(createRecognizeActivations());
+    add(createFoldConvBatchNorm());
+    add(createFuseBias());
   }
-  manager.addPass(createEliminateDead());
+  add(createEliminateDead());
 }
 
 struct Optimise : impl::OptimiseBase<Optimise> {
   using OptimiseBase::OptimiseBase;
+  Optimise(const OptimiseOptions &options, IsWanted wanted) : OptimiseBase(options), isWanted(std::move(wanted)) {}
 
   void runOnOperation() override {
     OpPassManager round(ModuleOp::getOperationName());
-    buildRound(round, rounding, maxGrowth);
+    buildRound(round, rounding, maxGrowth, isWanted);
     for (unsigned i = 0; i < maxRounds; ++i) {
       OperationFingerPrint before(getOperation());
       if (failed(runPipeline(round, getOperation())))
@@ -52,16 +59,28 @@ struct Optimise : impl::OptimiseBase<Optimise> {
     }
     PassReport("Optimise").refuse(getOperation(), "more rounds might change more");
   }
+
+private:
+  IsWanted isWanted;
 };
 
 } // namespace
+
+std::vector<std::pair<std::string, std::string>> optimisePasses() {
+  OpPassManager round(ModuleOp::getOperationName());
+  buildRound(round, true, 0, {});
+  std::vector<std::pair<std::string, std::string>> passes;
+  for (Pass &pass : round.getPasses())
+    passes.emplace_back(pass.getArgument().str(), pass.getDescription().str());
+  return passes;
+}
 
 void buildOptimisePipeline(OpPassManager &manager, const PipelineOptions &options) {
   OptimiseOptions optimise;
   optimise.rounding = options.rounding;
   optimise.maxGrowth = options.maxGrowth;
   optimise.maxRounds = options.maxRounds;
-  manager.addPass(createOptimise(optimise));
+  manager.addPass(std::make_unique<Optimise>(optimise, options.isWanted));
 }
 
 void buildPreparePipeline(OpPassManager &manager, const PipelineOptions &options) {
@@ -70,6 +89,8 @@ void buildPreparePipeline(OpPassManager &manager, const PipelineOptions &options
   manager.addPass(createDecompose());
   buildOptimisePipeline(manager, options);
   manager.addPass(createAssignLayout());
+  buildOptimisePipeline(manager, options);
+  manager.addPass(createDecompose()); // transposes that became one and only move axes of length 1 are views
   buildOptimisePipeline(manager, options);
 }
 

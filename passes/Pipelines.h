@@ -4,6 +4,10 @@
 
 #include "mlir/Pass/PassManager.h"
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace firn {
 
@@ -11,7 +15,13 @@ struct PipelineOptions {
   bool rounding = true;                 // also rewrites that change how results are rounded
   int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
   unsigned maxRounds = 8;
+  /// Whether a pass of the rounds, by its argument ("firn-fold-shapes"), takes part; null: all do. Inference always
+  /// does.
+  std::function<bool(llvm::StringRef argument)> isWanted = nullptr;
 };
+
+/// Argument and summary of each pass of a round, in order.
+std::vector<std::pair<std::string, std::string>> optimisePasses();
 
 /// For a graph that stays a graph: infer, fold, simplify and fuse until nothing changes (the pass firn-optimise).
 /// Running it twice changes nothing; names, order and types of inputs and outputs stay.

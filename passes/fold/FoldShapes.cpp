@@ -3,8 +3,10 @@
 // In:      inferred types, firn.elements attributes.     Out: each such value is a firn.constant (all numbers) or
 //          firn.dim_values; reshapes whose result dimensions are all known lose their shape operand.
 // Keeps:   every value.
-// Leaves:  values with side effects behind them, and operations that yield more than one result.
+// Leaves:  values with side effects behind them, and operations that yield more than one result; in a module that stays
+//          a graph (passes/GraphForm.h) also arithmetic on open dimensions, which a file says shorter as it was.
 #include "dialects/firn/Inference.h"
+#include "passes/GraphForm.h"
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
 #include "runtime/abi/dtype.h"
@@ -39,18 +41,24 @@ bool dependsOnOwnSymbols(Operation *op) {
 struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
   void runOnOperation() override {
     PassReport report("FoldShapes");
+    isGraph = staysGraph(getOperation());
     SmallVector<Operation *> known, reshapes;
     getOperation().walk([&](Operation *op) {
       if (op->hasAttr("firn.elements") && op->getNumResults() == 1)
         known.push_back(op);
       if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && reshape.getShape() && !dependsOnOwnSymbols(op))
-        if (isa<RankedTensorType>(reshape.getType()))
+        if (auto type = dyn_cast<RankedTensorType>(reshape.getType()); type && (!isGraph || isNumbers(op, type)))
           reshapes.push_back(op);
     });
     for (Operation *op : known)
       replace(op, report);
     for (Operation *op : reshapes)
       op->eraseOperand(1);
+  }
+
+  static bool isNumbers(Operation *reshape, RankedTensorType to) {
+    auto from = dyn_cast<RankedTensorType>(reshape->getOperand(0).getType());
+    return from && reshapeNumbers(from, to);
   }
 
   void replace(Operation *op, PassReport &report) {
@@ -72,7 +80,7 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
         std::memcpy(bytes.data() + i * size, &wide, size);
       }
       replacement = builder.create<ConstantOp>(op->getLoc(), constantFromBytes(type, bytes));
-    } else if (type.getElementType().isInteger(1)) {
+    } else if (isGraph || type.getElementType().isInteger(1)) {
       return;
     } else {
       SmallVector<StringRef> texts;
@@ -88,6 +96,8 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
     if (op->use_empty() && !isa<IfOp, LoopOp>(op))
       op->erase();
   }
+
+  bool isGraph = false;
 };
 } // namespace
 

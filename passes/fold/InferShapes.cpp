@@ -9,6 +9,7 @@
 //          whose other branch is sound becomes firn.fail (an error only if it is ever taken).
 // Running twice changes nothing more.
 #include "dialects/firn/Inference.h"
+#include "passes/GraphForm.h"
 #include "passes/Passes.h"
 #include "passes/fold/ReferenceCall.h"
 
@@ -31,7 +32,8 @@ using Problems = std::vector<Problem>;
 class Inferrer {
 public:
   /// `prefersThen`: which branch of an If is compiled where both are sound and differ in rank.
-  explicit Inferrer(bool prefersThenBranch) : prefersThen(prefersThenBranch) {}
+  /// `keepsBranches`: all branches stay what they are, whatever is wrong with one of them.
+  Inferrer(bool prefersThenBranch, bool keepsBranches) : prefersThen(prefersThenBranch), keepsAll(keepsBranches) {}
   bool foundDifferentRanks() const { return foundRanks; }
 
   void block(Block &block, Problems &problems) {
@@ -40,7 +42,7 @@ public:
   }
 
 private:
-  bool prefersThen;
+  bool prefersThen, keepsAll;
   bool foundRanks = false;
 
   static bool ranksDiffer(IfOp op) {
@@ -107,7 +109,7 @@ private:
     if (wrong[0].empty() == wrong[1].empty()) {
       for (auto &list : wrong)
         problems.insert(problems.end(), list.begin(), list.end());
-      if (problems.empty() && ranksDiffer(op)) {
+      if (problems.empty() && !keepsAll && ranksDiffer(op)) {
         // Only running tells the rank. One branch is compiled, the other fails if it is ever taken.
         foundRanks = true;
         int other = prefersThen ? 1 : 0;
@@ -122,6 +124,8 @@ private:
     int bad = wrong[0].empty() ? 1 : 0;
     for (const Problem &problem : wrong[bad])
       problem.op->emitWarning() << "this branch fails if it is ever taken: " << problem.message;
+    if (keepsAll)
+      return;
     const Problem first = wrong[bad][0];
     replaceByFailure(op, regions[bad]->front(), nodeName(first.op->getLoc()) + ": " + first.message);
   }
@@ -204,13 +208,14 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   bool infer(func::FuncOp func) {
     Operation *copy = func->clone();
     Problems problems;
-    Inferrer inferrer(true);
+    bool keepsBranches = staysGraph(getOperation());
+    Inferrer inferrer(true, keepsBranches);
     inferrer.block(func.getBody().front(), problems);
     if (!problems.empty() && inferrer.foundDifferentRanks()) {
       Problems again;
       auto other = cast<func::FuncOp>(copy);
       getOperation().insert(func, other);
-      Inferrer(false).block(other.getBody().front(), again);
+      Inferrer(false, keepsBranches).block(other.getBody().front(), again);
       if (again.empty()) {
         func.erase();
         finish(other);
