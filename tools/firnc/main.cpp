@@ -1,36 +1,9 @@
 // firnc: compile a model into one file that the executor runs.
 #include "compiler/driver/Options.h"
+#include "tools/firnc/Sizes.h"
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
-
-namespace {
-
-/// "1x3x224x224".
-bool parseShape(const std::string &text, std::vector<int64_t> &dims) {
-  size_t at = 0;
-  while (at <= text.size()) {
-    size_t end = std::min(text.find('x', at), text.size());
-    std::string part = text.substr(at, end - at);
-    if (part.empty() || part.find_first_not_of("0123456789") != std::string::npos || part.size() > 15)
-      return false;
-    dims.push_back(std::stoll(part));
-    at = end + 1;
-  }
-  return !dims.empty();
-}
-
-/// "NAME=VALUE", split at the last '='.
-bool split(const std::string &text, std::string &name, std::string &value) {
-  size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    return false;
-  name = text.substr(0, at);
-  value = text.substr(at + 1);
-  return true;
-}
-
-} // namespace
 
 int main(int argc, char **argv) {
   firn::CompileModelOptions options;
@@ -80,20 +53,8 @@ int main(int argc, char **argv) {
     std::cerr << "firnc: " << text << "\n";
     return firn::exitBadCommandLine;
   };
-  for (const std::string &text : dims) {
-    std::string name, value;
-    std::vector<int64_t> size;
-    if (!split(text, name, value) || !parseShape(value, size) || size.size() != 1)
-      return usage("--dim expects NAME=SIZE, found '" + text + "'");
-    options.dims[name] = size[0];
-  }
-  for (const std::string &text : shapes) {
-    std::string name, value;
-    std::vector<int64_t> size;
-    if (!split(text, name, value) || (value != "scalar" && !parseShape(value, size)))
-      return usage("--shape expects INPUT=1x3x224x224, found '" + text + "'");
-    options.shapes[name] = size;
-  }
+  if (std::string why = firn::parseSizes(dims, shapes, options.dims, options.shapes); !why.empty())
+    return usage(why);
   if (options.output.empty() && (options.emit.empty() || options.emit == "obj")) {
     options.output = options.input.substr(0, options.input.rfind('.')) + (options.emit.empty() ? ".firn" : ".o");
   }

@@ -1,0 +1,39 @@
+// OptimiseGraph: a graph file in, a graph file out: converted, and optimised unless conversion alone is asked for.
+#ifndef FIRN_COMPILER_DRIVER_OPTIMISEGRAPH_H
+#define FIRN_COMPILER_DRIVER_OPTIMISEGRAPH_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace firn {
+
+struct OptimiseGraphOptions {
+  std::string input;
+  std::string output;                                 // .onnx, .fpb or .fpbtxt
+  std::map<std::string, int64_t> dims;                // symbol -> size
+  std::map<std::string, std::vector<int64_t>> shapes; // input -> dimensions
+  bool isConversionOnly = false;
+  std::vector<std::string> passes;      // these alone; empty: all
+  std::vector<std::string> skipped;     // none of these
+  bool strictMath = false;              // no rewriting that changes rounding
+  int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
+  int64_t sideFileBytes = 0;            // larger constants go to a file beside the output; 0: only where they must
+  bool wantReport = false;
+  std::string reportFile; // JSON
+  bool wantJsonDiagnostics = false;
+  unsigned maxErrors = 50;
+};
+
+/// Reads, optimises and writes; messages go to stderr, the report to stdout. Returns an exit status (Options.h).
+int optimiseGraph(const OptimiseGraphOptions &options);
+
+/// "fold-constants  compute operations on constants ...", a line for each pass that --passes and --skip know.
+std::string passList();
+
+/// Why a list of pass names is wrong, or "".
+std::string unknownPass(const std::vector<std::string> &names);
+
+} // namespace firn
+#endif

@@ -1,0 +1,76 @@
+// firn-opt: optimise a graph and stay in its format, or convert it.
+#include "compiler/driver/OptimiseGraph.h"
+#include "compiler/driver/Options.h"
+#include "tools/firnc/Sizes.h"
+
+#include <CLI/CLI.hpp>
+
+int main(int argc, char **argv) {
+  firn::OptimiseGraphOptions options;
+  CLI::App app{"Optimises an ONNX model or a Firn graph and writes it as a graph again."};
+  app.footer("The formats follow the names: .onnx, .fpb (Firn's graph), .fpbtxt (Firn's graph as text).\n"
+             "Examples:\n"
+             "  firn-opt model.onnx -o smaller.onnx\n"
+             "  firn-opt model.onnx -o model.fpbtxt --no-optimise\n"
+             "  firn-opt model.onnx -o fixed.onnx --dim batch=1 --report\n"
+             "  firn-opt model.onnx -o model.out.onnx --skip=fuse-bias,fold-conv-batch-norm\n"
+             "Exit status: 0 done, 1 model rejected, 2 wrong command line, 3 file unreadable or unwritable,\n"
+             "70 a failure of Firn itself.");
+  std::vector<std::string> dims, shapes;
+  std::string diagnosticsFormat = "text";
+  bool listsPasses = false;
+  app.add_option("model", options.input, "the model: .onnx, .fpb or .fpbtxt");
+  app.add_option("-o,--output", options.output, "the file to write");
+  app.add_option("--dim", dims, "NAME=SIZE: fixes a symbolic dimension")->allow_extra_args(false);
+  app.add_option("--shape", shapes, "INPUT=1x3x224x224: fixes all dimensions of an input")->allow_extra_args(false);
+  app.add_flag("--no-optimise", options.isConversionOnly, "only convert: every operator stays as it is");
+  app.add_option("--passes", options.passes, "run these passes alone, separated by commas")->delimiter(',');
+  app.add_option("--skip", options.skipped, "leave out these passes, separated by commas")->delimiter(',');
+  app.add_flag("--list-passes", listsPasses, "print the passes in their order and end");
+  app.add_flag("--strict-math", options.strictMath, "no rewriting that changes rounding");
+  app.add_option("--max-growth", options.maxGrowth, "bytes that folding one node may add (default 1048576)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--side-file", options.sideFileBytes,
+                 "constants of at least so many bytes go to OUTPUT.data (default: only where they must)")
+      ->check(CLI::PositiveNumber);
+  auto *report = app.add_option("--report", options.reportFile,
+                                "say what was rewritten and what was not, and why; with a file also as JSON")
+                     ->expected(0, 1);
+  app.add_option("--diagnostics", diagnosticsFormat, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--max-errors", options.maxErrors, "stop printing after so many errors (default 50, 0: all)");
+  app.set_version_flag("--version", "firn-opt 0.1.0");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError &error) {
+    app.exit(error);
+    return firn::exitBadCommandLine;
+  }
+  auto usage = [](const std::string &text) {
+    std::cerr << "firn-opt: " << text << "\n";
+    return firn::exitBadCommandLine;
+  };
+  if (listsPasses) {
+    std::cout << firn::passList();
+    return firn::exitDone;
+  }
+  if (options.input.empty())
+    return usage("a model is required");
+  if (options.output.empty())
+    return usage("-o FILE is required");
+  auto endsWith = [&](const std::string &end) {
+    return options.output.size() > end.size() &&
+           options.output.compare(options.output.size() - end.size(), end.size(), end) == 0;
+  };
+  if (!endsWith(".onnx") && !endsWith(".fpb") && !endsWith(".fpbtxt"))
+    return usage("the output's name must end in .onnx, .fpb or .fpbtxt, found '" + options.output + "'");
+  for (const auto *names : {&options.passes, &options.skipped})
+    if (std::string why = firn::unknownPass(*names); !why.empty())
+      return usage(why);
+  if (std::string why = firn::parseSizes(dims, shapes, options.dims, options.shapes); !why.empty())
+    return usage(why);
+  options.wantReport = report->count() > 0;
+  options.wantJsonDiagnostics = diagnosticsFormat == "json";
+  return firn::optimiseGraph(options);
+}
