@@ -28,7 +28,8 @@ def interface(path):
 
     def describe(value, with_dims):
         tensor = value.type.tensor_type
-        dims = [d.dim_param or d.dim_value if d.HasField('dim_param') or d.HasField('dim_value') else '?' for d in tensor.shape.dim]
+        # Some converters write -1 for a dimension that they leave open.
+        dims = [d.dim_param or (d.dim_value if d.HasField('dim_value') and d.dim_value >= 0 else '?') for d in tensor.shape.dim]
         return value.name, tensor.elem_type, dims if with_dims and tensor.HasField('shape') else None
 
     return [describe(v, True) for v in graph.input if v.name not in weights], [describe(v, False) for v in graph.output]
