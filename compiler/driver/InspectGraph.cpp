@@ -122,8 +122,9 @@ Json describe(const model::Model &model, const std::string &path, const std::str
   json["functions"] = model.functions.size();
   // The most frequent first; equal ones by name.
   std::vector<std::pair<std::string, int64_t>> operators(counts.operators.begin(), counts.operators.end());
-  std::stable_sort(operators.begin(), operators.end(),
-                   [](const auto &a, const auto &b) { return a.second > b.second; });
+  llvm::sort(operators, [](const auto &x, const auto &y) {
+    return x.second != y.second ? x.second > y.second : x.first < y.first;
+  });
   json["operators"] = Json::object();
   for (const auto &[name, count] : operators)
     json["operators"][name] = count;

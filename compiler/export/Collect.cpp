@@ -1,6 +1,7 @@
 #include "compiler/export/Collect.h"
 #include "compiler/SourceLocation.h"
 #include "compiler/export/Dimensions.h"
+#include "compiler/export/Failure.h"
 #include "compiler/import/Blob.h"
 #include "compiler/import/onnx/Schema.h"
 #include "compiler/import/onnx/Upgrade.h"
@@ -329,6 +330,17 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
       fail(op, "a dimension in it comes from no input of the graph");
     return;
   }
+  if (auto failure = dyn_cast<FailOp>(op))
+    if (auto branch = dyn_cast<IfOp>(op->getParentOp())) {
+      nameResults(op, source);
+      std::vector<std::string> outputs;
+      for (Value result : op->getResults())
+        outputs.push_back(nameOf(result));
+      opset = std::max<int64_t>(opset, 5);
+      bool isReadBack = StringRef(source.operatorName).starts_with("Reshape-");
+      std::string node = isReadBack ? source.node : source.node + "/fail";
+      return emitFailure(failure, branch, node, outputs, nameOf(branch.getCondition()), names, graph);
+    }
   auto rule = dyn_cast<Operator>(op);
   if (!rule)
     return fail(op, "operation '" + op->getName().getStringRef().str() + "' has no form outside of Firn");
@@ -403,6 +415,7 @@ void Collector::collectBlock(Block &block, model::Graph &graph, Dimensions &dime
       if (auto found = valueNames.find(result); found != valueNames.end() && !found->second.empty())
         dimensions.define(result, found->second);
   }
+  dimensions.finish();
   opset = std::max(opset, dimensions.opset());
 }
 

@@ -161,11 +161,17 @@ bool Dimensions::emitShape(mlir::RankedTensorType from, mlir::RankedTensorType t
       int64_t value = dim.constant();
       std::memcpy(out + i * 8, &value, 8);
     }
-    graph.constants.push_back(std::move(tensor));
+    shapes.push_back(std::move(tensor));
     return true;
   }
   auto vector = mlir::RankedTensorType::get({to.getRank()}, mlir::IntegerType::get(to.getContext(), 64));
   return emitVector(dims, vector, name);
+}
+
+void Dimensions::finish() {
+  for (model::Tensor &shape : shapes)
+    graph.constants.push_back(std::move(shape));
+  shapes.clear();
 }
 
 } // namespace firn

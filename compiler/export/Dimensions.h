@@ -37,6 +37,9 @@ public:
   bool emitVector(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorType type, const std::string &name);
   /// The operand, called `name`, of a reshape from one type to the other. `hasZeros`: a 0 in it means 0, not a copy.
   bool emitShape(mlir::RankedTensorType from, mlir::RankedTensorType to, const std::string &name, bool &hasZeros);
+  /// Appends the operands of reshapes to the graph's constants: last, so that they stay where they are when the file is
+  /// read and written again, which drops and makes them anew.
+  void finish();
   /// What the nodes need.
   int64_t opset() const { return neededOpset; }
 
@@ -51,6 +54,7 @@ private:
   model::Graph &graph;
   std::map<std::string, std::pair<std::string, int64_t>> sources; // symbol: value and axis
   std::map<std::string, std::string> known;                       // text of an expression: value of shape [1]
+  std::vector<model::Tensor> shapes;
   int64_t neededOpset = 0;
 };
 
