@@ -16,6 +16,7 @@ constexpr llvm::StringLiteral outputsKey = "outputs"; // names of the values tha
 constexpr llvm::StringLiteral unnamedKey = "unnamed"; // unit: the node has no name, ours is made up
 constexpr llvm::StringLiteral docKey = "doc";         // the node's comment
 constexpr llvm::StringLiteral metadataKey = "metadata";
+constexpr llvm::StringLiteral failKey = "firn.fail"; // in a node's metadata: it stands for firn.fail with this message
 constexpr llvm::StringLiteral defaultsKey = "defaults"; // attributes that the file gives though they are the default
 constexpr llvm::StringLiteral graphsKey = "graphs";     // names of the graphs behind the regions
 

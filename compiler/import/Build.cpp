@@ -382,6 +382,9 @@ void ModuleBuilder::buildNode(const model::Node &node, Scope &scope) {
     SmallVector<Type> types(resultCount, unknownType());
     return define(builder.create<FailOp>(location, types, string("a broken node")));
   }
+  for (auto &[key, message] : node.metadata)
+    if (key == failKey) // written by compiler/export/Failure.cpp
+      return define(builder.create<FailOp>(location, SmallVector<Type>(resultCount, unknownType()), string(message)));
   if (isOnnx && node.type == "Constant") {
     OperationState state(location, ConstantOp::getOperationName());
     Type type;
