@@ -42,6 +42,31 @@ std::optional<ConvolutionShape> readConvolution(Operation *op, std::string &whyN
   return shape;
 }
 
+bool ConvolutionShape::hasBorder() const {
+  return llvm::any_of(window.axes, [](const WindowAxis &axis) { return axis.hasBorder(); });
+}
+
+bool ConvolutionShape::isNarrow(const TargetDescription &target) const {
+  if (groupOutputs > 4)
+    return false;
+  int64_t lanes = target.lanes(sumType(input.elementType).getIntOrFloatBitWidth() / 8);
+  int64_t runs = window.axes[0].taps * window.axes[1].taps * runsPerRow();
+  double along = double(groupOutputs) * (double(runs * ((runLength() + lanes - 1) / lanes)) * 1.5 + 5);
+  return along < 0.7 * double(depth());
+}
+
+std::vector<int64_t> narrowRows(const ConvolutionShape &shape, const TargetDescription &target,
+                                ArrayRef<int64_t> rows) {
+  int64_t lanes = target.lanes(sumType(shape.input.elementType).getIntOrFloatBitWidth() / 8);
+  int64_t run = shape.runLength(), padding = (run + lanes - 1) / lanes * lanes - run;
+  std::vector<int64_t> padded;
+  for (; !rows.empty(); rows = rows.drop_front(run)) {
+    padded.insert(padded.end(), rows.begin(), rows.begin() + run);
+    padded.insert(padded.end(), padding, -1);
+  }
+  return padded;
+}
+
 /// Whether every output pixel meets one input pixel inside of the image: a plain matrix product.
 static bool isPixelwise(const ConvolutionShape &shape) {
   return shape.group == 1 && shape.window.taps() == 1 &&
@@ -52,9 +77,8 @@ TileShape convolutionTile(const ConvolutionShape &shape) {
   Type type = sumType(shape.input.elementType);
   const WindowAxis &width = shape.window.width();
   TileShape tile{width.out.asConstant(), shape.groupOutputs, type.getIntOrFloatBitWidth() / 8};
-  bool hasBorder = llvm::any_of(shape.window.axes, [](const WindowAxis &axis) { return axis.hasBorder(); });
   // A patch of the image holds the channels of one group only.
-  int64_t pixel = hasBorder ? shape.groupInputs : shape.group * shape.groupInputs;
+  int64_t pixel = shape.hasBorder() ? shape.groupInputs : shape.group * shape.groupInputs;
   tile.rowStride = width.stride * pixel * int64_t(tile.bytes);
   if (isPixelwise(shape) && shape.window.axes[0].stride == 1 && shape.window.axes[1].stride == 1 &&
       width.stride == 1) { // all pixels are rows of one product
@@ -88,17 +112,22 @@ std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, Operation *op,
   }
   w.groups = shape->group;
   w.n = shape->groupOutputs;
-  w.k = shape->depth();
   w.nr = chooseTile(target, convolutionTile(*shape)).columns();
   w.groupStarts.clear();
   for (int64_t g = 0; g < w.groups; ++g)
-    w.groupStarts.push_back(g * w.n * w.k);
-  w.rows.emplace_back();
+    w.groupStarts.push_back(g * w.n * shape->depth());
+  std::vector<int64_t> rows;
   for (int64_t t = 0; t < taps; ++t)
     for (int64_t c = 0; c < shape->groupInputs; ++c)
-      w.rows[0].push_back(c * taps + t);
+      rows.push_back(c * taps + t);
+  if (shape->isNarrow(target)) {
+    w.nr = 1;
+    rows = narrowRows(*shape, target, rows);
+  }
+  w.k = rows.size();
+  w.rows.push_back(rows);
   for (int64_t o = 0; o < w.n; ++o)
-    w.columns.push_back(o * w.k);
+    w.columns.push_back(o * shape->depth());
   return w;
 }
 
@@ -123,6 +152,7 @@ private:
   void fillPatch();
   void fillRow(Value inputRow, Value patchRow);
   void panel(Value number, Tile tile, const LoopBuilder::Values &counts);
+  void narrowPixels(Value row, Value column, Value count);
   void pixels(Value row, Value column, int64_t rows, int64_t columns, Tile tile, const LoopBuilder::Values &counts);
 
   KernelContext &context;
@@ -136,7 +166,7 @@ private:
   int64_t tileColumns = 1, tileRows = 1;   // pixels of a tile: tileRows rows of tileColumns
   int64_t blockRows = 1, blockColumns = 0; // output pixels of a unit; 0 columns: whole rows
   int64_t patchRows = 0, patchColumns = 0;
-  bool hasPatch = false;
+  bool hasPatch = false, isNarrow = false;
   int64_t panelCount = 1, chunkPanels = 1;
 
   // Of the unit at hand.
@@ -152,9 +182,14 @@ void WindowProductEmitter::chooseBlocks() {
   TileShape wanted = convolutionTile(shape);
   auto width = window.width().out.asConstant(), height = window.axes[1].out.asConstant();
   wanted.m = width;
+  isNarrow = nr == 1;
   tile = chooseRows(context.target, wanted, nr);
+  if (isNarrow) {
+    int64_t lanes = context.target.lanes(wanted.bytes);
+    tile = {lanes, 1, lanes};
+  }
   tileColumns = tile.rows;
-  if (width && *width > 0 && *width <= 4) { // several short rows make a tile
+  if (width && *width > 0 && *width <= 4 && !isNarrow) { // several short rows make a tile
     wanted.m = std::nullopt;
     int64_t most = chooseRows(context.target, wanted, nr).rows;
     tileColumns = std::min(*width, most);
@@ -162,7 +197,7 @@ void WindowProductEmitter::chooseBlocks() {
     tile.rows = tileRows * tileColumns;
   }
   panelCount = (shape.groupOutputs + nr - 1) / nr;
-  hasPatch = llvm::any_of(window.axes, [](const WindowAxis &axis) { return axis.hasBorder(); });
+  hasPatch = shape.hasBorder();
 
   // Rows: enough blocks for all workers, few enough that their patches overlap little.
   blockRows = height ? std::clamp<int64_t>(*height / 8, 1, 4) : 4;
@@ -284,9 +319,6 @@ void WindowProductEmitter::pixels(Value row, Value column, int64_t rows, int64_t
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
       starts.push_back(l.add(first, l.add(l.mul(rowPitch, r * height.stride), l.mul(pixelPitch, c * width.stride))));
-  // Taps along a row are one run of the image where the group's channels are all there are.
-  bool isRun = width.step == 1 && (hasPatch || shape.group == 1);
-  int64_t run = shape.groupInputs * (isRun ? width.taps : 1);
   int64_t weightRow = width.taps * shape.groupInputs;
   Value weights = context.operand(shape.weight);
   // Rows of taps outside of the image add nothing; all windows of a tile in one row skip them together.
@@ -301,22 +333,21 @@ void WindowProductEmitter::pixels(Value row, Value column, int64_t rows, int64_t
     return l.loop(taps.begin, taps.end, 1, outer, [&](Value h, LoopBuilder::Values middle) {
       Value rowOffset = l.add(plane, l.mul(l.mul(h, rowPitch), height.step));
       Value weightOffset = l.mul(l.add(weightPlane, h), weightRow);
-      return l.loop(l.index(0), l.index(isRun ? 1 : width.taps), 1, middle, [&](Value w, LoopBuilder::Values inner) {
+      return l.loop(l.index(0), l.index(shape.runsPerRow()), 1, middle, [&](Value w, LoopBuilder::Values inner) {
         Value offset = l.add(rowOffset, l.mul(l.mul(w, pixelPitch), width.step));
         LeftSide leftSide{left, {}, l.index(1), leftType};
         for (Value start : starts)
           leftSide.rows.push_back(l.add(start, offset));
         Value k = l.add(weightOffset, l.mul(w, shape.groupInputs));
         RightSide right{weights, l.add(panelFirstColumn, l.mul(k, nr)), l.index(nr), rightType};
-        return multiplyTile(context, part, type, leftSide, right, l.index(run), inner);
+        return multiplyTile(context, part, type, leftSide, right, l.index(shape.runLength()), inner);
       });
     });
   });
   Value channel = l.add(l.mul(group, shape.groupOutputs), panelFirst);
   auto positionOf = [&](Value pixel) {
     Value r = l.div(pixel, columns), c = l.rem(pixel, columns);
-    return window.position(l, batch, {planeIndex, l.add(l.add(row0, row), r), l.add(l.add(column0, column), c)},
-                           channel);
+    return window.position(batch, {planeIndex, l.add(l.add(row0, row), r), l.add(l.add(column0, column), c)}, channel);
   };
   unsigned axis = window.spatial + 1;
   SmallVector<unsigned> rowAxes;
@@ -325,12 +356,67 @@ void WindowProductEmitter::pixels(Value row, Value column, int64_t rows, int64_t
   finishTile(context, epilogue, part, sums, positionOf, axis, rowAxes, counts, scratchTile);
 }
 
+/// As many pixels of a row as a vector has lanes, for one output: sums of vectors along the runs of the windows.
+/// `count`: how many of the pixels exist (null: all).
+void WindowProductEmitter::narrowPixels(Value row, Value column, Value count) {
+  const WindowAxis &depth = window.axes[0], &height = window.axes[1], &width = window.axes[2];
+  int64_t lanes = tile.lanes, run = shape.runLength(), paddedRun = (run + lanes - 1) / lanes * lanes;
+  Value first = l.add(l.add(leftStart, l.mul(l.mul(row, height.stride), rowPitch)),
+                      l.mul(l.mul(column, width.stride), pixelPitch));
+  SmallVector<Value> starts;
+  for (int64_t i = 0; i < lanes; ++i) {
+    // Pixels that do not exist repeat the last one.
+    Value pixel = count ? l.min(l.index(i), l.sub(count, l.index(1))) : l.index(i);
+    starts.push_back(l.add(first, l.mul(l.mul(pixel, width.stride), pixelPitch)));
+  }
+  Type leftType = hasPatch ? type : shape.input.elementType;
+  Type rightType = cast<RankedTensorType>(shape.op->getOperand(1).getType()).getElementType();
+  auto load = [&](Value buffer, Value at, Type elementType, Value exist) {
+    Value loaded = context.elements.load(buffer, at, elementType, lanes, exist);
+    return getElementTypeOrSelf(loaded.getType()) == type ? loaded : context.elements.cast(loaded, elementType, type);
+  };
+  Range taps =
+      height.step > 0 ? insideTaps(context, height, l.add(row0, row)) : Range{l.index(0), l.index(height.taps)};
+  LoopBuilder::Values sums(lanes, l.zero(VectorType::get({lanes}, type)));
+  sums = l.loop(l.index(0), l.index(depth.taps), 1, sums, [&](Value d, LoopBuilder::Values outer) {
+    return l.loop(taps.begin, taps.end, 1, outer, [&](Value h, LoopBuilder::Values middle) {
+      Value rowOffset = l.add(l.mul(d, planePitch), l.mul(l.mul(h, rowPitch), height.step));
+      return l.loop(l.index(0), l.index(shape.runsPerRow()), 1, middle, [&](Value w, LoopBuilder::Values inner) {
+        Value offset = l.add(rowOffset, l.mul(l.mul(w, pixelPitch), width.step));
+        Value weights = l.mul(l.add(l.mul(l.add(l.mul(d, height.taps), h), shape.runsPerRow()), w), paddedRun);
+        weights = l.add(panelFirstColumn, weights);
+        auto step = [&](Value at, LoopBuilder::Values acc, Value exist) {
+          Value factor = load(context.operand(shape.weight), l.add(weights, at), rightType, {});
+          for (int64_t i = 0; i < lanes; ++i)
+            acc[i] =
+                context.multiplyAdd(load(left, l.add(l.add(starts[i], offset), at), leftType, exist), factor, acc[i]);
+          return acc;
+        };
+        int64_t whole = run / lanes * lanes;
+        inner = l.loop(l.index(0), l.index(whole), lanes, inner,
+                       [&](Value at, LoopBuilder::Values acc) { return step(at, acc, {}); });
+        return run > whole ? step(l.index(whole), inner, l.index(run - whole)) : inner;
+      });
+    });
+  });
+  Value channel = l.add(l.mul(group, shape.groupOutputs), panelFirst);
+  LoopBuilder::Values position =
+      window.position(batch, {planeIndex, l.add(row0, row), l.add(column0, column)}, channel);
+  epilogue.forget();
+  epilogue.store(context, sumEach(l, sums), position, window.spatial, lanes, count, 0);
+}
+
 void WindowProductEmitter::panel(Value number, Tile part, const LoopBuilder::Values &counts) {
   panelFirst = l.mul(number, nr);
   panelFirstColumn = l.add(l.add(l.mul(group, groupSize), weightStart), l.mul(panelFirst, shape.packedDepth));
   Value rows = l.sub(row1, row0), columns = l.sub(column1, column0);
   auto rowOfTiles = [&](Value row, int64_t height) {
     Value whole = l.mul(l.div(columns, tileColumns), tileColumns);
+    if (isNarrow) {
+      l.loop(l.index(0), whole, tileColumns, [&](Value column) { narrowPixels(row, column, {}); });
+      l.when(l.less(whole, columns), [&] { narrowPixels(row, whole, l.sub(columns, whole)); });
+      return;
+    }
     l.loop(l.index(0), whole, tileColumns,
            [&](Value column) { pixels(row, column, height, tileColumns, part, counts); });
     Value tail = l.sub(columns, whole);
@@ -492,7 +578,7 @@ LogicalResult emitConvolution(FusedOp fused, Operation *op, kernel::FuncOp func,
   OpBuilder builder(func.getContext());
   builder.setInsertionPointToEnd(&func.getBody().front());
   KernelContext context(fused, func, target, builder);
-  if (isPixelwise(*shape)) {
+  if (isPixelwise(*shape) && packed->nr > 1) {
     emitProductLoops(context, pixelProduct(*shape, *packed), *epilogue);
   } else {
     DimExpr work = contractionFlops(fused).floorDiv(DimExpr(2));

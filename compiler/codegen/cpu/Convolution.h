@@ -20,6 +20,15 @@ struct ConvolutionShape {
   llvm::SmallVector<int64_t> kernel;
 
   bool isDepthwise() const { return groupInputs == 1 && groupOutputs == 1 && group > 1; }
+  bool hasBorder() const;
+  /// Taps along a row are one run of the image where the group's channels are all that there are, or a patch holds
+  /// them.
+  bool isRun() const { return window.width().step == 1 && (hasBorder() || group == 1); }
+  int64_t runLength() const { return groupInputs * (isRun() ? window.width().taps : 1); }
+  int64_t runsPerRow() const { return isRun() ? 1 : window.width().taps; }
+  /// Whether so few outputs share an input that vectors along the runs do better than vectors of outputs. Their weights
+  /// are packed as one panel per output, each run padded to whole vectors.
+  bool isNarrow(const TargetDescription &target) const;
   int64_t depth() const { return window.taps() * groupInputs; }
 };
 
@@ -40,6 +49,10 @@ std::optional<PackedWeight> planTransposedPacking(FusedOp fused, mlir::Operation
 TileShape convolutionTile(const ConvolutionShape &shape);
 /// Adds the bias of `op` to the epilogue; false, with the reason, if it is no view.
 bool addBias(mlir::Operation *op, Epilogue &epilogue, std::string &whyNot);
+
+/// Rows of the packed weight of a narrow convolution, from those that are not padded.
+std::vector<int64_t> narrowRows(const ConvolutionShape &shape, const TargetDescription &target,
+                                llvm::ArrayRef<int64_t> rows);
 
 /// The loops over the windows of `shape`, whose packed weights begin `weightStart` elements into their buffer and whose
 /// groups are `groupSize` elements apart. Adds the scratch it needs to the kernel's.

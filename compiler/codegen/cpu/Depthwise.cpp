@@ -68,7 +68,7 @@ DepthwiseEmitter::overRows(Value height, LoopBuilder::Values sums,
 }
 
 void DepthwiseEmitter::finish(Value height, Value column, int64_t count, LoopBuilder::Values sums) {
-  auto positionOf = [&](Value r) { return window.position(l, batch, {planeIndex, height, l.add(column, r)}, channel); };
+  auto positionOf = [&](Value r) { return window.position(batch, {planeIndex, height, l.add(column, r)}, channel); };
   SmallVector<unsigned> rowAxes{window.spatial};
   LoopBuilder::Values counts;
   if (channelCount)

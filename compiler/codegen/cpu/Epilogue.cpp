@@ -210,6 +210,18 @@ void Epilogue::merge(unsigned axis) {
   rootDims.erase(rootDims.begin() + axis + 1);
 }
 
+void Epilogue::restrict(unsigned axis, int64_t step, int64_t start) {
+  auto change = [&](View &view) {
+    view.offset = view.offset + view.strides[axis] * DimExpr(start);
+    view.strides[axis] = view.strides[axis] * DimExpr(step);
+  };
+  change(output);
+  for (auto &entry : leaves)
+    change(entry.second);
+  for (Term &term : terms)
+    change(term.view);
+}
+
 void Epilogue::insertAxis(unsigned axis) {
   auto insert = [&](View &view) {
     view.dims.insert(view.dims.begin() + axis, DimExpr(1));

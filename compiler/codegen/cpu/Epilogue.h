@@ -63,6 +63,8 @@ public:
   /// Whether adjacent axes `axis` and `axis + 1` can be one in every view.
   bool canMerge(unsigned axis) const;
   void merge(unsigned axis);
+  /// From now on index i along `axis` means i * step + start.
+  void restrict(unsigned axis, int64_t step, int64_t start);
   /// A new axis of length 1 before `axis`.
   void insertAxis(unsigned axis);
 

@@ -127,7 +127,7 @@ void PoolEmitter::window3(Value widthIndex, Value channel, int64_t vectors, Valu
   unsigned axis = isLast ? window.spatial + 1 : 1;
   for (int64_t v = 0; v < vectors; ++v) {
     LoopBuilder::Values position =
-        window.position(l, batch, {depthIndex, heightIndex, widthIndex}, l.add(channel, v * lanes));
+        window.position(batch, {depthIndex, heightIndex, widthIndex}, l.add(channel, v * lanes));
     if (!isLast) {
       std::rotate(position.begin() + 1, position.end() - 1, position.end());
     }
@@ -195,7 +195,7 @@ void PoolEmitter::image(Value number) {
     total = l.loop(whole, pixels, 1, total, [&](Value pixel, LoopBuilder::Values acc) {
       return LoopBuilder::Values{combine(acc[0], load(at(pixel), lanes, count))};
     });
-    LoopBuilder::Values position = window.position(l, batch, {l.index(0), l.index(0), l.index(0)}, channel);
+    LoopBuilder::Values position = window.position(batch, {l.index(0), l.index(0), l.index(0)}, channel);
     epilogue.forget();
     epilogue.store(context, finished(total[0], pixels), position, window.spatial + 1, lanes, count, 0);
   };

@@ -24,10 +24,20 @@ static bool fitsRegisters(const TargetDescription &target, int64_t rows, int64_t
   return accumulators + vectors + 1 <= 16;
 }
 
-double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors) {
-  double arithmetic = double(rows * vectors);
+/// Where a wide FMA is two of half the width, vectors of half the width lose nothing and waste fewer lanes.
+static bool mayHalve(const TargetDescription &target) { return target.vectorBytes == 64 && target.fmaUnits == 1; }
+
+int64_t panelLanes(const TargetDescription &target, int64_t columns, unsigned bytes) {
+  int64_t lanes = target.lanes(bytes);
+  return columns % lanes != 0 && lanes % 2 == 0 && columns % (lanes / 2) == 0 ? lanes / 2 : lanes;
+}
+
+/// Cycles of one step along k of a tile, in units of one FMA of the target's full width at its full rate.
+static double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors, bool isHalf) {
+  double width = isHalf ? 0.5 : 1;
+  double arithmetic = width * double(rows * vectors);
   // Two loads a cycle where two FMAs start in one, one where one does: a full vector or a broadcast each.
-  double loads = double(rows) * 0.5 + double(vectors);
+  double loads = double(rows) * 0.5 + double(vectors) * width;
   // Accumulators wait for themselves: 4 cycles' worth of FMAs must be independent.
   double latency = 2.0 * target.fmaUnits;
   return std::max({arithmetic, loads, latency});
@@ -44,10 +54,11 @@ static double conflictFactor(const TileShape &shape, int64_t rows) {
 static double shapeCost(const TargetDescription &target, const TileShape &shape, Tile tile) {
   int64_t columns = tile.columns();
   int64_t totalColumns = shape.n.value_or(8 * columns), totalRows = shape.m.value_or(12 * tile.rows);
+  bool isHalf = tile.lanes * int64_t(shape.bytes) < int64_t(target.vectorBytes);
   auto panel = [&](int64_t width) {
-    double cost = double(totalRows / tile.rows) * tileCost(target, tile.rows, width);
+    double cost = double(totalRows / tile.rows) * tileCost(target, tile.rows, width, isHalf);
     if (int64_t tail = totalRows % tile.rows)
-      cost += tileCost(target, tail, width);
+      cost += tileCost(target, tail, width, isHalf);
     return cost;
   };
   double cost = double(totalColumns / columns) * panel(tile.vectors);
@@ -65,22 +76,28 @@ static bool isPossible(const TargetDescription &target, const TileShape &shape, 
 }
 
 Tile chooseTile(const TargetDescription &target, const TileShape &shape) {
-  int64_t lanes = target.lanes(shape.bytes);
-  int64_t widest = shape.n ? std::clamp<int64_t>((*shape.n + lanes - 1) / lanes, 1, 4) : 4;
-  Tile best{1, 1, lanes};
+  int64_t full = target.lanes(shape.bytes);
+  Tile best{1, 1, full};
   double bestCost = 1e30;
-  for (int64_t vectors = 1; vectors <= widest; ++vectors) {
-    Tile tile = chooseRows(target, shape, vectors * lanes);
-    if (double cost = shapeCost(target, shape, tile); cost < bestCost) {
-      bestCost = cost;
-      best = tile;
+  for (int64_t lanes : {full, full / 2}) {
+    if (lanes != full && !mayHalve(target))
+      continue;
+    int64_t widest = shape.n ? std::clamp<int64_t>((*shape.n + lanes - 1) / lanes, 1, 4) : 4;
+    for (int64_t vectors = 1; vectors <= widest; ++vectors) {
+      Tile tile = chooseRows(target, shape, vectors * lanes);
+      if (tile.lanes != lanes) // panels of that many columns are made of wider vectors
+        continue;
+      if (double cost = shapeCost(target, shape, tile); cost < bestCost) {
+        bestCost = cost;
+        best = tile;
+      }
     }
   }
   return best;
 }
 
 Tile chooseRows(const TargetDescription &target, const TileShape &shape, int64_t columns) {
-  int64_t lanes = target.lanes(shape.bytes), vectors = std::max<int64_t>(1, columns / lanes);
+  int64_t lanes = panelLanes(target, columns, shape.bytes), vectors = std::max<int64_t>(1, columns / lanes);
   Tile best{1, vectors, lanes};
   double bestCost = 1e30;
   for (int64_t rows = 1; rows <= 16; ++rows) {
@@ -93,6 +110,26 @@ Tile chooseRows(const TargetDescription &target, const TileShape &shape, int64_t
     }
   }
   return best;
+}
+
+Value sumEach(LoopBuilder &l, SmallVector<Value> vectors) {
+  int64_t lanes = vectors.size();
+  for (int64_t distance = 1; distance < lanes; distance *= 2) {
+    // Halves the vectors: a lane keeps the sum of its own source and takes that of its neighbour `distance` away.
+    SmallVector<int64_t> low(lanes), high(lanes);
+    for (int64_t i = 0; i < lanes; ++i) {
+      low[i] = i & distance ? lanes + i - distance : i;
+      high[i] = i & distance ? lanes + i : i + distance;
+    }
+    SmallVector<Value> halved;
+    for (size_t i = 0; i < vectors.size(); i += 2) {
+      Value x = l.b.create<vector::ShuffleOp>(l.loc, vectors[i], vectors[i + 1], low);
+      Value y = l.b.create<vector::ShuffleOp>(l.loc, vectors[i], vectors[i + 1], high);
+      halved.push_back(l.b.create<arith::AddFOp>(l.loc, x, y));
+    }
+    vectors = halved;
+  }
+  return vectors[0];
 }
 
 // --- the microkernel -------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ struct Tile {
   int64_t columns() const { return vectors * lanes; }
 };
 
-/// Cycles of one step along k of a tile, in units of one vector FMA at the target's full rate.
-double tileCost(const TargetDescription &target, int64_t rows, int64_t vectors);
+/// Lanes of the vectors that panels of `columns` columns are made of.
+int64_t panelLanes(const TargetDescription &target, int64_t columns, unsigned bytes);
 
 /// Whether products of elements of this type are sums in floating point, and the type of those sums.
 bool isFloatElement(mlir::Type elementType);
@@ -56,6 +56,9 @@ struct RightSide {
 /// Accumulators (row-major) plus the sum over k in [0, count) of left * right, in registers of `type`'s elements.
 LoopBuilder::Values multiplyTile(KernelContext &context, Tile tile, mlir::Type type, const LeftSide &left,
                                  const RightSide &right, mlir::Value count, LoopBuilder::Values accumulators);
+
+/// As many vectors as lanes: lane i of the result is the sum of all lanes of vector i.
+mlir::Value sumEach(LoopBuilder &l, llvm::SmallVector<mlir::Value> vectors);
 
 /// Zeros for all accumulators.
 LoopBuilder::Values zeroTile(KernelContext &context, Tile tile, mlir::Type type);

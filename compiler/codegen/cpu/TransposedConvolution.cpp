@@ -11,7 +11,8 @@ namespace {
 /// The taps of one axis that outputs of one phase see, nearest input first.
 struct AxisPhase {
   WindowAxis axis;
-  std::vector<int64_t> taps; // of the kernel; -1: none, one of zeros stands in
+  int64_t step = 1, start = 0; // window i is output i * step + start
+  std::vector<int64_t> taps;   // of the kernel; -1: none, one of zeros stands in
 };
 
 struct TransposedShape {
@@ -24,14 +25,17 @@ struct TransposedShape {
       all *= int64_t(axis.size());
     return all;
   }
-  /// The convolution of phase `index`, and its taps in the order of its window as positions in the kernel.
-  ConvolutionShape phase(int64_t index, std::vector<int64_t> &taps) const {
+  /// The convolution of phase `index`, and its taps in the order of its window as positions in the kernel. Restricts
+  /// the epilogue to its outputs.
+  ConvolutionShape phase(int64_t index, std::vector<int64_t> &taps, Epilogue *epilogue = nullptr) const {
     ConvolutionShape shape = common;
     std::array<const AxisPhase *, 3> chosen;
     for (unsigned i = 3; i-- > 0;) {
       chosen[i] = &phases[i][index % phases[i].size()];
       index /= phases[i].size();
       shape.window.axes[i] = chosen[i]->axis;
+      if (epilogue && i + common.window.spatial >= 3)
+        epilogue->restrict(1 + i - (3 - common.window.spatial), chosen[i]->step, chosen[i]->start);
     }
     std::array<int64_t, 3> kernel{1, 1, 1};
     std::copy(common.kernel.begin(), common.kernel.end(), kernel.end() - common.kernel.size());
@@ -59,8 +63,8 @@ std::vector<AxisPhase> phasesOf(const DimExpr &in, const DimExpr &out, int64_t k
     AxisPhase phase;
     phase.axis.in = in;
     phase.axis.out = phaseSize(out - DimExpr(start), stride);
-    phase.axis.outStep = stride;
-    phase.axis.outStart = start;
+    phase.step = stride;
+    phase.start = start;
     for (int64_t t = kernel; t-- > 0;) // the last tap takes the first input
       if ((start + padBefore - t * dilation) % stride == 0)
         phase.taps.push_back(t);
@@ -165,22 +169,30 @@ std::optional<PackedWeight> planTransposedPacking(FusedOp fused, Operation *op, 
   for (int64_t size : c.kernel)
     kernelSize *= size;
   std::vector<int64_t> taps;
-  for (int64_t phase = 0; phase < shape->count(); ++phase)
-    w.k = std::max(w.k, shape->phase(phase, taps).depth());
   w.nr = chooseTile(target, convolutionTile(shape->phase(0, taps))).columns();
+  // One layout for all phases: narrow where all of them would be.
+  bool isNarrow = true;
+  for (int64_t phase = 0; phase < shape->count(); ++phase)
+    isNarrow &= shape->phase(phase, taps).isNarrow(target);
+  if (isNarrow)
+    w.nr = 1;
   w.groupStarts.clear();
   for (int64_t phase = 0; phase < shape->count(); ++phase) {
-    shape->phase(phase, taps);
+    ConvolutionShape convolution = shape->phase(phase, taps);
     std::vector<int64_t> rows;
     for (int64_t tap : taps)
       for (int64_t channel = 0; channel < c.groupInputs; ++channel)
         rows.push_back(tap < 0 ? -1 : channel * c.groupOutputs * kernelSize + tap);
-    rows.resize(w.k, -1);
+    if (isNarrow)
+      rows = narrowRows(convolution, target, rows);
+    w.k = std::max<int64_t>(w.k, rows.size());
     for (int64_t g = 0; g < c.group; ++g) {
       w.groupStarts.push_back(g * c.groupInputs * c.groupOutputs * kernelSize);
       w.rows.push_back(rows);
     }
   }
+  for (std::vector<int64_t> &rows : w.rows)
+    rows.resize(w.k, -1);
   for (int64_t o = 0; o < w.n; ++o)
     w.columns.push_back(o * kernelSize);
   return w;
@@ -207,9 +219,10 @@ LogicalResult emitTransposedConvolution(FusedOp fused, Operation *op, kernel::Fu
   int64_t groupSize = packed->panels() * packed->paddedK() * packed->nr;
   for (int64_t i = 0; i < shape->count(); ++i) {
     std::vector<int64_t> taps;
-    ConvolutionShape phase = shape->phase(i, taps);
+    Epilogue ofPhase = *epilogue;
+    ConvolutionShape phase = shape->phase(i, taps, &ofPhase);
     phase.packedDepth = packed->paddedK();
-    emitWindowProduct(context, phase, *epilogue, packed->nr, i * phase.group * groupSize, groupSize);
+    emitWindowProduct(context, phase, ofPhase, packed->nr, i * phase.group * groupSize, groupSize);
   }
   builder.create<kernel::ReturnOp>(fused.getLoc());
   return success();

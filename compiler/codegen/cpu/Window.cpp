@@ -14,11 +14,10 @@ bool WindowAxis::hasBorder() const {
   return !(in - DimExpr(1) - last).isAtLeast(0);
 }
 
-LoopBuilder::Values WindowGeometry::position(LoopBuilder &l, Value batchIndex, ArrayRef<Value> window,
-                                             Value channel) const {
+LoopBuilder::Values WindowGeometry::position(Value batchIndex, ArrayRef<Value> window, Value channel) const {
   LoopBuilder::Values position{batchIndex};
   for (unsigned i = 3 - spatial; i < 3; ++i)
-    position.push_back(l.add(l.mul(window[i], axes[i].outStep), axes[i].outStart));
+    position.push_back(window[i]);
   position.push_back(channel);
   return position;
 }
@@ -72,8 +71,8 @@ std::optional<WindowGeometry> readWindow(Operation *op, ArrayRef<DimExpr> in, Ar
     axis.first = -before;
     axis.padAfter = after;
     auto ceil = op->getAttrOfType<IntegerAttr>("ceil_mode");
-    axis.isInside = (rule == "VALID" || (rule == "NOTSET" && before == 0 && after == 0)) &&
-                    (!ceil || ceil.getInt() == 0);
+    axis.isInside =
+        (rule == "VALID" || (rule == "NOTSET" && before == 0 && after == 0)) && (!ceil || ceil.getInt() == 0);
   }
   return g;
 }

@@ -14,11 +14,8 @@ struct WindowAxis {
   int64_t taps = 1;
   int64_t first = 0;
   int64_t step = 1;
-  int64_t padAfter = 0; // positions behind the input that count as padding
+  int64_t padAfter = 0;  // positions behind the input that count as padding
   bool isInside = false; // no window reaches over an end
-  // Output i of these windows is element i * outStep + outStart of the result.
-  int64_t outStep = 1;
-  int64_t outStart = 0;
 
   int64_t reach() const { return (taps - 1) * step; } // from the first tap to the last one
   /// Whether a tap of some output may lie outside of the input.
@@ -35,8 +32,7 @@ struct WindowGeometry {
   const WindowAxis &width() const { return axes[2]; }
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   /// The position in the result of a window, for Epilogue: batch, the spatial axes that exist, channel.
-  LoopBuilder::Values position(LoopBuilder &l, mlir::Value batchIndex, mlir::ArrayRef<mlir::Value> window,
-                               mlir::Value channel) const;
+  LoopBuilder::Values position(mlir::Value batchIndex, mlir::ArrayRef<mlir::Value> window, mlir::Value channel) const;
 };
 
 /// Whether the operation's attribute `layout` says that channels lie last.

@@ -191,6 +191,24 @@ std::string checkTransposed(int64_t batch, std::vector<int64_t> size, std::vecto
 
 } // namespace
 
+TEST_CASE("a convolution of few outputs agrees") {
+  REQUIRE(check({1, {9, 21}, 33, 1, 1, {3, 3}, {}, {}, {1, 1, 1, 1}}) == "");
+  REQUIRE(check({2, {600}, 1, 1, 1, {256}, {2}}) == "");
+  REQUIRE(check({1, {9, 40}, 64, 3, 1, {1, 1}}) == "");
+  REQUIRE(check({1, {9, 19}, 66, 2, 2, {3, 3}, {2, 1}, {1, 2}, {1, 1, 1, 1}}) == "");
+  REQUIRE(check({1, {5, 19}, 40, 2, 1, {3, 3}, {}, {}, {1, 1, 1, 1}, "NOTSET", true}) == "");
+  REQUIRE(check({1, {3, 5, 18}, 24, 1, 1, {2, 3, 3}, {}, {}, {0, 1, 1, 1, 1, 1}}) == "");
+  Conv c{1, {9, 21}, 33, 1, 1, {3, 3}, {}, {}, {1, 1, 1, 1}};
+  c.activation = "sigmoid";
+  REQUIRE(check(c) == "");
+}
+
+TEST_CASE("a convolution of outputs for half a vector agrees") {
+  REQUIRE(check({1, {9, 21}, 8, 8, 1, {3, 3}, {}, {}, {1, 1, 1, 1}}) == "");
+  REQUIRE(check({1, {9, 21}, 16, 24, 1, {3, 3}, {}, {}, {1, 1, 1, 1}}) == "");
+  REQUIRE(check({1, {9, 21}, 16, 6, 1, {3, 3}, {}, {}, {1, 1, 1, 1}}) == "");
+}
+
 TEST_CASE("a transposed convolution agrees for kernels, strides, dilations, pads and groups") {
   REQUIRE(checkTransposed(1, {5, 6}, {10, 12}, 12, 20, 1, {2, 2}, "strides = array<i64: 2, 2>") == "");
   REQUIRE(checkTransposed(2, {5, 6}, {7, 8}, 5, 9, 1, {3, 3}, "") == "");
@@ -202,6 +220,7 @@ TEST_CASE("a transposed convolution agrees for kernels, strides, dilations, pads
           "");
   REQUIRE(checkTransposed(1, {5, 6}, {10, 18}, 4, 4, 1, {3, 4},
                           "strides = array<i64: 2, 3>, auto_pad = \"SAME_UPPER\"") == "");
+  REQUIRE(checkTransposed(1, {5, 20}, {10, 40}, 32, 1, 1, {2, 2}, "strides = array<i64: 2, 2>") == "");
   REQUIRE(checkTransposed(1, {5}, {9}, 4, 4, 1, {1}, "strides = array<i64: 2>") == "");
 }
 
