@@ -338,8 +338,8 @@ LogicalResult removeCasts(ModuleOp module) {
   return success();
 }
 
-/// Gives the arguments of inner blocks (loop counters, buffers) their LLVM types. The patterns of cf convert branches to
-/// blocks that have them already; only a pattern for functions would convert blocks as well.
+/// Gives the arguments of inner blocks (loop counters, buffers) their LLVM types. The patterns of cf convert branches
+/// to blocks that have them already; only a pattern for functions would convert blocks as well.
 void convertBlockArguments(ModuleOp module, const LLVMTypeConverter &converter) {
   for (auto func : module.getOps<LLVM::LLVMFuncOp>())
     for (Block &block : func.getBody()) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One pass is passes/<group>/<Name>.cpp, `def <Name>` in passes/Passes.td and test/passes/<group>/<Name>.mlir, letter for letter.
 
-Passes that only order others are in passes/Pipelines.cpp, tested by test/passes/Pipelines.mlir.
+Passes that only order others are in passes/Pipelines.cpp, tested by test/passes/Pipelines.mlir. A group whose passes the compiler calls as
+functions registers them in passes/<group>/RegisterPasses.cpp instead of Passes.td, as `struct <Name>Pass`.
 """
 import pathlib
 import re
@@ -10,6 +11,7 @@ import sys
 import tree
 
 DEFINITION = re.compile(r'^def\s+(\w+)\s*:\s*\w*Pass\b', re.MULTILINE)
+WRAPPER = re.compile(r'^struct (\w+)Pass : PassWrapper<', re.MULTILINE)
 IMPLEMENTATION = re.compile(r'^\s*#\s*define\s+GEN_PASS_DEF_(\w+)', re.MULTILINE)
 
 
@@ -25,6 +27,13 @@ def main():
     for name in tree.files('.cpp'):
         path = pathlib.PurePosixPath(name)
         if path.parts[0] != 'passes' or len(path.parts) != 3:
+            continue
+        if path.name == 'RegisterPasses.cpp':
+            for wrapped in WRAPPER.findall((tree.ROOT / name).read_text()):
+                if not (tree.ROOT / 'passes' / path.parts[1] / f'{wrapped}.cpp').exists():
+                    problems.append(f'{name}: passes/{path.parts[1]}/{wrapped}.cpp is missing')
+                sources[wrapped] = path.parts[1]
+                defined.add(wrapped)
             continue
         macros = IMPLEMENTATION.findall((tree.ROOT / name).read_text(errors='replace'))
         if len(macros) > 1:

@@ -25,8 +25,8 @@ const Schema *findSchema(llvm::StringRef domain, llvm::StringRef name, int64_t v
 /// The newest one, and the version that introduced the operator (0: never).
 const Schema *newestSchema(llvm::StringRef domain, llvm::StringRef name);
 int64_t introducedIn(llvm::StringRef domain, llvm::StringRef name);
-/// The oldest version, not below `least`, that accepts the node's attributes and its numbers of inputs and outputs; 0 if
-/// none does.
+/// The oldest version, not below `least`, that accepts the node's attributes and its numbers of inputs and outputs; 0
+/// if none does.
 int64_t versionAccepting(const model::Node &node, int64_t least);
 /// The newest version of the domain that we know, 0 for domains that are not ONNX's.
 int64_t newestVersion(llvm::StringRef domain);
