@@ -232,6 +232,32 @@ def summarise(rows, threads):
     return summary
 
 
+def page(report):
+    """The report as docs/performance.md."""
+    summary, threads = report['summary'], sorted({row['threads'] for row in report['rows']})
+    models = list(dict.fromkeys(row['model'] for row in report['rows']))
+    cell = {(row['model'], row['threads']): row for row in report['rows']}
+    lines = [
+        '<!-- Written by tools/dev/compare-peers --page docs/performance.md; do not edit. -->', '# Performance', '',
+        f'Firn against ONNX Runtime {report["onnxruntime"]} on {report["processor"]}, {report["cores"]} cores, {report["date"][:10]}, commit '
+        f'{report["commit"][:10]}. Batch 1, f32 as the models have it, ' + (
+            'dimensions dynamic where the models leave them so' if '--dynamic' in report['arguments'] else 'dimensions fixed for both') +
+        ', inputs bound in advance; both in one process, in turns; medians in ms. Ratios below 1: Firn is faster.', '',
+        '| model | ' + ' | '.join(f'Firn, {n} thr | ORT | ratio' for n in threads) + ' | open + session, Firn / ORT |',
+        '|---|' + '---:|' * (3 * len(threads) + 1)
+    ]
+    for model in models:
+        cells = []
+        for count in threads:
+            row = cell[model, count]
+            cells += [f'{row["firn_ms"]:.3f}', f'{row["ort_ms"]:.3f}', f'{row["ratio"]:.2f}'] if 'ratio' in row else ['fails', '', '']
+        row = cell[model, threads[0]]
+        cells.append(f'{row["firn_create_ms"]:.2f} / {row["ort_create_ms"]:.0f}' if 'ratio' in row else '')
+        lines.append(f'| {model} | ' + ' | '.join(cells) + ' |')
+    lines += ['', f'Geometric mean of all ratios: {summary["geometric_mean"]:.2f}; worst: {summary["worst"]}, {summary["worst_ratio"]:.2f}.', '']
+    return '\n'.join(lines)
+
+
 def processor():
     for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
         if line.startswith('model name'):
@@ -251,6 +277,7 @@ def main():
     parser.add_argument('--dynamic', action='store_true', help='leave dynamic dimensions dynamic')
     parser.add_argument('--speed-only', action='store_true', help='skip process start and peak memory')
     parser.add_argument('--json', type=pathlib.Path, default=product.ROOT / 'build/compare-peers.json', help='where the figures go')
+    parser.add_argument('--page', type=pathlib.Path, help='also write the figures as a Markdown page, docs/performance.md')
     args = parser.parse_args()
 
     tools, library = product.Tools(args.build), firn_api.Library(args.build)
@@ -275,11 +302,14 @@ def main():
     for key, value in summary.items():
         print(f'{key}: {value:.3f}' if isinstance(value, float) else f'{key}: {value}')
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps({
+    report = {
         'date': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds'), 'processor': processor(), 'cores': os.cpu_count(),
         'onnxruntime': onnxruntime.__version__, 'commit': subprocess.run(['git', '-C', product.ROOT, 'rev-parse', 'HEAD'], capture_output=True,
                                                                          text=True).stdout.strip(),
-        'arguments': sys.argv[1:], 'rows': rows, 'summary': summary}, indent=1) + '\n')
+        'arguments': sys.argv[1:], 'rows': rows, 'summary': summary}
+    args.json.write_text(json.dumps(report, indent=1) + '\n')
+    if args.page:
+        args.page.write_text(page(report))
     print(f'written to {args.json}')
     return 1 if summary['failed'] or summary.get('different') else 0
 
