@@ -82,6 +82,23 @@ bool fixDimensions(ModuleOp module, const CompileModelOptions &options, Diagnost
       }
     argument.setType(tensorType(type.getElementType(), dims));
   }
+  // What the file says of its outputs holds for the fixed sizes too.
+  for (unsigned i = 0; i < main.getNumResults(); ++i) {
+    auto declared = main.getResultAttrOfType<TypeAttr>(i, "firn.declared");
+    auto type = declared ? dyn_cast<RankedTensorType>(declared.getValue()) : RankedTensorType();
+    if (!type)
+      continue;
+    SmallVector<DimExpr> dims = dimsOf(type);
+    bool isFixed = false;
+    for (DimExpr &dim : dims)
+      if (auto symbol = dim.asSymbol())
+        if (auto at = sizes.find(*symbol); at != sizes.end()) {
+          dim = DimExpr(at->second);
+          isFixed = true;
+        }
+    if (isFixed)
+      main.setResultAttr(i, "firn.declared", TypeAttr::get(tensorType(type.getElementType(), dims)));
+  }
   auto list = [](const std::set<std::string> &set) {
     return set.empty() ? std::string("none") : llvm::join(set, ", ");
   };

@@ -32,8 +32,9 @@ using Problems = std::vector<Problem>;
 class Inferrer {
 public:
   /// `prefersThen`: which branch of an If is compiled where both are sound and differ in rank.
-  /// `keepsBranches`: all branches stay what they are, whatever is wrong with one of them.
-  Inferrer(bool prefersThenBranch, bool keepsBranches) : prefersThen(prefersThenBranch), keepsAll(keepsBranches) {}
+  /// `keepsGraph`: all branches stay what they are, whatever is wrong with one of them, and unknown operators are no
+  /// errors.
+  Inferrer(bool prefersThenBranch, bool keepsGraph) : prefersThen(prefersThenBranch), keepsAll(keepsGraph) {}
   bool foundDifferentRanks() const { return foundRanks; }
 
   void block(Block &block, Problems &problems) {
@@ -63,6 +64,8 @@ private:
     auto rule = dyn_cast<Operator>(op);
     if (!rule || isa<ConstantOp>(op))
       return;
+    if (keepsAll && isa<CallOp>(op) && !referenceOperator(op))
+      return; // a graph may hold operators that nobody here knows
     Inference inference(op, inferByReference);
     if (auto branch = dyn_cast<IfOp>(op); branch && keepsAll && ranksDiffer(branch))
       return; // legal in a graph: only running tells the rank
@@ -210,14 +213,14 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   bool infer(func::FuncOp func) {
     Operation *copy = func->clone();
     Problems problems;
-    bool keepsBranches = staysGraph(getOperation());
-    Inferrer inferrer(true, keepsBranches);
+    bool keepsGraph = staysGraph(getOperation());
+    Inferrer inferrer(true, keepsGraph);
     inferrer.block(func.getBody().front(), problems);
     if (!problems.empty() && inferrer.foundDifferentRanks()) {
       Problems again;
       auto other = cast<func::FuncOp>(copy);
       getOperation().insert(func, other);
-      Inferrer(false, keepsBranches).block(other.getBody().front(), again);
+      Inferrer(false, keepsGraph).block(other.getBody().front(), again);
       if (again.empty()) {
         func.erase();
         finish(other);
