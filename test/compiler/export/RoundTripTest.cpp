@@ -96,3 +96,22 @@ TEST_CASE("a_file_that_cannot_be_written_is_reported") {
   CHECK_THAT(convert(folder + "/a.onnx", folder + "/no/such/folder/b.onnx"),
              Contains("error[export.unwritable]") && Contains("No such file or directory"));
 }
+
+TEST_CASE("a_branch_that_fails_is_nodes_that_fail_and_is_read_back_as_one") {
+  std::string folder = emptyFolder("failure");
+  std::string branch = "outputs { name: 'r' } nodes { name: 'n' op: 'Relu' inputs: 'x' outputs: 'r' } ";
+  std::string failing = "outputs { name: 'f' } nodes { name: 'stop' op: 'Reshape' inputs: ['x', 'shape'] outputs: 'f' "
+                        "metadata { key: 'firn.fail' value: 'never taken' } } ";
+  writeBytes(
+      folder + "/a.fpbtxt",
+      "format: 'firn.v1' opsets { version: 17 } graph { name: 'g' inputs { name: 'x' type { dtype: F32 shape { dims: "
+      "['2'] } } } inputs { name: 'c' type { dtype: BOOL shape { } } } outputs { name: 'y' } constants { name: 'shape' "
+      "dtype: I64 dims: [1] ints { values: [2] } } nodes { name: 'if' op: 'If' inputs: 'c' outputs: 'y' attributes { "
+      "name: 'then_branch' graph { " +
+          branch + "} } attributes { name: 'else_branch' graph { " + failing + "} } } }");
+  CHECK_THAT(importModelFile(folder + "/a.fpbtxt").module, Contains("firn.fail \"never taken\""));
+  CHECK(convert(folder + "/a.fpbtxt", folder + "/b.onnx") == "");
+  CHECK(convert(folder + "/b.onnx", folder + "/c.onnx") == "");
+  CHECK_THAT(importModelFile(folder + "/b.onnx").module, Contains("firn.fail \"never taken\""));
+  CHECK_THAT(onnxText(folder + "/b.onnx"), Contains("op_type: \"Reshape\"") && Contains("op_type: \"Cast\""));
+}
