@@ -187,6 +187,7 @@ int main(int count, char **arguments) {
                                 {"conv 3x3 56 64", conv(56, 64, 64, 3, 1, 1)},
                                 {"conv 3x3 28 128", conv(28, 128, 128, 3, 1, 1)},
                                 {"conv 3x3 7 512", conv(7, 512, 512, 3, 1, 1)},
+                                {"conv 3x3 120 96 24", conv(120, 96, 24, 3, 1, 1)},
                                 {"conv stem 7x7s2 224", conv(224, 3, 64, 7, 2, 1)},
                                 {"conv 3x3s2 56 128", conv(56, 128, 128, 3, 2, 1)},
                                 {"depthwise 56 144", conv(56, 144, 144, 3, 1, 144)},

@@ -28,6 +28,11 @@ static bool readAlongColumns(Value value, int64_t axis, const View &b, std::opti
     along = View{view->argument, view->elementType, {b.dims.back()}, {DimExpr(0)}, view->offset};
     return true;
   }
+  while (view->rank() > 1 && isConstantDim(view->dims[0], 1)) { // [1, n]: a row
+    view->dims.erase(view->dims.begin());
+    view->strides.erase(view->strides.begin());
+    axis = -1;
+  }
   int64_t rank = b.rank();
   if (view->rank() != 1 || view->dims[0] != b.dims.back() || (axis < 0 ? axis + rank : axis) != rank - 1)
     return false;
@@ -42,6 +47,18 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
   auto dequantize = right.getDefiningOp<DequantizeLinearOp>();
   if (dequantize)
     right = dequantize.getX();
+  // The same spelt out: cast(x) * scale.
+  Value castScale;
+  if (auto mul = right.getDefiningOp<MulOp>())
+    for (auto [product, scale] : {std::pair(mul.getA(), mul.getB()), std::pair(mul.getB(), mul.getA())})
+      if (auto cast = product.getDefiningOp<CastOp>(); cast && !castScale) {
+        auto from = dyn_cast<RankedTensorType>(cast.getX().getType());
+        auto to = dyn_cast<RankedTensorType>(mul.getType());
+        if (!from || !to || !from.getElementType().isInteger(8) || from.getShape() != to.getShape())
+          continue;
+        castScale = scale;
+        right = cast.getX();
+      }
   auto a = viewOf(left), b = viewOf(right);
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!a || !b || !type) {
@@ -54,6 +71,13 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
         !readAlongColumns(dequantize.getScale(), dequantize.getAxis(), *b, p.scale, p.scaleNumber) ||
         !readAlongColumns(dequantize.getZeroPoint(), dequantize.getAxis(), *b, p.zeroPoint, p.zeroPointNumber)) {
       whyNot = "weights quantised otherwise than as a whole or by column";
+      return std::nullopt;
+    }
+  }
+  if (castScale) {
+    p.isDequantized = true;
+    if (!readAlongColumns(castScale, -1, *b, p.scale, p.scaleNumber)) {
+      whyNot = "weights scaled otherwise than as a whole or by column";
       return std::nullopt;
     }
   }
@@ -73,7 +97,7 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
     if (gemm.getTransA())
       swapLast(*a);
     if (gemm.getTransB()) {
-      if (dequantize) {
+      if (p.isDequantized) {
         whyNot = "transposed quantised weights";
         return std::nullopt;
       }
@@ -293,7 +317,10 @@ bool ProductEmitter::isDot() const {
 void ProductEmitter::chooseBlocks() {
   auto rows = p.m.asConstant(), columns = p.n.asConstant(), depth = p.k.asConstant();
   if (p.packed) {
-    layout = RightLayout::Packed;
+    // Panels of other elements are converted once for many rows.
+    bool isConverted = p.b.elementType != type && !p.isInteger() && !(rows && *rows < 3 * fewRows);
+    layout = isConverted ? RightLayout::Scratch : RightLayout::Packed;
+    mayBeFlat = isConverted && !rows;
     tile = chooseRows(context.target, tileShape(p, type), p.packed->nr);
   } else {
     tile = chooseTile(context.target, tileShape(p, type));
@@ -415,6 +442,21 @@ void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values
   Value start = l.add(l.add(bStart, l.mul(n0, bn)), l.mul(k0, bk));
   bool hasAll = counts.empty() || !counts.back();
   Value width = hasAll ? l.index(shape.columns()) : l.min(l.sub(n, n0), l.index(shape.columns()));
+  if (p.packed) {
+    Value from = l.add(l.add(bStart, l.mul(n0, p.packed->paddedK())), l.mul(k0, p.packed->nr));
+    l.loop(l.index(0), depth, 1, [&](Value row) {
+      for (int64_t j = 0; j < shape.vectors; ++j) {
+        Value at = l.add(l.add(from, l.mul(row, p.packed->nr)), j * shape.lanes);
+        Value loaded = context.elements.load(bBuffer, at, p.b.elementType, shape.lanes);
+        if (getElementTypeOrSelf(loaded.getType()) != type)
+          loaded = context.elements.cast(loaded, p.b.elementType, type);
+        if (!zeroPoints.empty())
+          loaded = context.elements.sub(loaded, zeroPoints[j]);
+        l.store(loaded, scratch, l.add(l.mul(row, shape.columns()), j * shape.lanes));
+      }
+    });
+    return;
+  }
   if (isUnit(p.bn)) {
     l.loop(l.index(0), depth, 1, [&](Value row) {
       for (int64_t j = 0; j < shape.vectors; ++j) {
@@ -471,7 +513,8 @@ LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const 
   }
   if (layout != RightLayout::Scratch) // which holds these steps alone
     right.start = l.add(right.start, l.mul(k0, right.step));
-  right.zeroPoints = zeroPoints;
+  if (layout != RightLayout::Scratch || !p.packed) // which subtracted them already
+    right.zeroPoints = zeroPoints;
   return multiplyTile(context, shape, type, left, right, depth, std::move(accumulators));
 }
 
@@ -585,7 +628,9 @@ void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopB
   l.when(
       l.less(m, l.index(fewRows)),
       [&] {
-        RightLayout usual = std::exchange(layout, isUnit(p.bn) ? RightLayout::Rows : RightLayout::Lanes);
+        RightLayout usual = std::exchange(layout, p.packed       ? RightLayout::Packed
+                                                  : isUnit(p.bn) ? RightLayout::Rows
+                                                                 : RightLayout::Lanes);
         int64_t usualDepth = std::exchange(blockDepth, 0);
         tilesOf(m0, m1, n0, shape, counts);
         layout = usual;

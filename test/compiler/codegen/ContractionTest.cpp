@@ -192,7 +192,7 @@ TEST_CASE("8-bit weights stay in memory as they are") {
   for (const char *element : {"i8", "ui8"})
     for (bool perColumn : {false, true})
       for (bool hasZero : {false, true}) {
-        Shape a{7, 40}, b{40, 37}, r{7, 37}, scale = perColumn ? Shape{37} : Shape{};
+        Shape a{20, 40}, b{40, 37}, r{20, 37}, scale = perColumn ? Shape{37} : Shape{};
         bool isSigned = element[0] == 'i';
         FusedCase c;
         c.inputs = {{a},
@@ -204,6 +204,23 @@ TEST_CASE("8-bit weights stay in memory as they are") {
                  typeText(b, element) + ", " + typeText(scale) + (hasZero ? ", " + typeText(scale, element) : "") +
                  ") -> " + typeText(b) + "\n%p = firn.matmul %0, %w : (" + typeText(a) + ", " + typeText(b) + ") -> " +
                  typeText(r) + "\nfirn.yield %p : " + typeText(r);
+        c.result = r;
+        REQUIRE(check(c) == "");
+      }
+}
+
+TEST_CASE("8-bit weights scaled by a product stay in memory as they are") {
+  for (const Shape &scale : {Shape{37}, Shape{1, 37}, Shape{}})
+    for (bool isDynamic : {false, true})
+      for (int64_t m : {1, 7, 30}) {
+        Shape a{isDynamic ? Dim("m") : Dim(m), 40}, b{40, 37}, r{isDynamic ? Dim("m") : Dim(m), 37};
+        FusedCase c;
+        c.sizes["m"] = m;
+        c.inputs = {{a}, {b, "i8", true, -128, 127}, {scale, "f32", false, 0.01, 0.02}};
+        c.body = "%f = firn.cast %1 {to = 1 : i64} : (" + typeText(b, "i8") + ") -> " + typeText(b) +
+                 "\n%w = firn.mul %f, %2 : (" + typeText(b) + ", " + typeText(scale) + ") -> " + typeText(b) +
+                 "\n%p = firn.matmul %0, %w : (" + typeText(a) + ", " + typeText(b) + ") -> " + typeText(r) +
+                 "\nfirn.yield %p : " + typeText(r);
         c.result = r;
         REQUIRE(check(c) == "");
       }
