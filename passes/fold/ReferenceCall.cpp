@@ -293,6 +293,66 @@ static bool setInputs(Call &call, const Inference &inference, const std::map<std
   return true;
 }
 
+namespace {
+struct Answer {
+  std::vector<firn_view> inputs, outputs;
+  int32_t status = FIRN_CALL_INVALID;
+  std::string message;
+  bool isSound() const { return status == FIRN_CALL_OK || status == FIRN_CALL_NEEDS_VALUE; }
+};
+} // namespace
+
+/// The shape function's answer at concrete sizes; nothing where an operand's type is not known yet.
+static std::optional<Answer> ask(const Inference &inference, const firn_operator &reference,
+                                 const std::map<std::string, int64_t> &sizes) {
+  Call call(inference.operation());
+  std::deque<std::vector<char>> storage;
+  if (!setInputs(call, inference, sizes, storage))
+    return std::nullopt;
+  Answer answer;
+  answer.status = reference.infer(&call.call);
+  answer.inputs = call.inputs;
+  answer.outputs = call.outputs;
+  answer.message = call.message;
+  return answer;
+}
+
+/// Answers at two sets of sizes, or one where nothing is symbolic.
+static SmallVector<Answer> askTwice(const Inference &inference, const firn_operator &reference,
+                                    const std::set<std::string> &atoms) {
+  // Each symbol its own size; multiples of many small numbers so that divisibility rules are met, then smaller ones for
+  // tensors of many dimensions.
+  static const int64_t sets[2][2][4] = {{{5040, 7920, 9360, 10920}, {15120, 18480, 20160, 25200}},
+                                        {{120, 168, 264, 312}, {408, 456, 552, 696}}};
+  SmallVector<Answer> answers;
+  for (int isSmall = 0; isSmall < 2; ++isSmall) {
+    answers.clear();
+    for (int set = 0; set < (atoms.empty() ? 1 : 2); ++set) {
+      std::map<std::string, int64_t> sizes;
+      int64_t n = 0;
+      for (const std::string &atom : atoms) {
+        sizes[atom] = sets[isSmall][set][n % 4] + (isSmall ? 960 : 40320) * (n / 4);
+        ++n;
+      }
+      auto answer = ask(inference, reference, sizes);
+      if (!answer)
+        return {};
+      answers.push_back(*answer);
+    }
+    if (atoms.empty() || llvm::all_of(answers, [](const Answer &a) { return a.isSound(); }))
+      return answers;
+  }
+  // Sizes that must agree differ, perhaps. Ones fit most rules; they tell dtypes and ranks, no dimension.
+  std::map<std::string, int64_t> ones;
+  for (const std::string &atom : atoms)
+    ones[atom] = 1;
+  Answer answer = *ask(inference, reference, ones);
+  for (firn_view &view : answer.outputs)
+    for (int32_t i = 0; i < std::max(view.rank, 0); ++i)
+      view.dims[i] = -1;
+  return {answer};
+}
+
 void inferByReference(Inference &inference) {
   Operation *op = inference.operation();
   const firn_operator *reference = referenceOperator(op);
@@ -306,39 +366,13 @@ void inferByReference(Inference &inference) {
           for (const DimExpr::Term &term : dim.terms())
             for (const DimExpr::AtomRef &atom : term.atoms)
               atoms.insert(atom->text);
-  // Two sets of sizes, each symbol its own; multiples of many small numbers so that divisibility rules are met.
-  int64_t sets[2][4] = {{5040, 7920, 9360, 10920}, {15120, 18480, 20160, 25200}};
-  SmallVector<std::vector<firn_view>> outcomes, inputs;
-  for (int set = 0; set < (atoms.empty() ? 1 : 2); ++set) {
-    std::map<std::string, int64_t> sizes;
-    int64_t n = 0;
-    for (const std::string &atom : atoms) {
-      sizes[atom] = sets[set][n % 4] + 2520 * (n / 4) * 16;
-      ++n;
-    }
-    Call call(op);
-    std::deque<std::vector<char>> storage;
-    if (!setInputs(call, inference, sizes, storage))
-      return;
-    int32_t status = reference->infer(&call.call);
-    if (status != FIRN_CALL_OK && status != FIRN_CALL_NEEDS_VALUE) {
-      if (atoms.empty())
-        return inference.error(call.message);
-      // A guess at sizes was wrong, two that must agree differ perhaps: dtypes and ranks count, no dimension does.
-      for (auto &[atom, size] : sizes)
-        size = sets[set][0];
-      if (!setInputs(call, inference, sizes, storage))
-        return;
-      reference->infer(&call.call);
-      for (firn_view &view : call.outputs)
-        for (int32_t i = 0; i < std::max(view.rank, 0); ++i)
-          view.dims[i] = -1;
-    }
-    outcomes.push_back(call.outputs);
-    inputs.push_back(call.inputs);
-  }
+  SmallVector<Answer> answers = askTwice(inference, *reference, atoms);
+  if (answers.empty())
+    return;
+  if (atoms.empty() && !answers[0].isSound())
+    return inference.error(answers[0].message);
   for (unsigned r = 0; r < op->getNumResults(); ++r) {
-    const firn_view &first = outcomes[0][r], &last = outcomes.back()[r];
+    const firn_view &first = answers.front().outputs[r], &last = answers.back().outputs[r];
     Type element = elementTypeOf(op->getContext(), first.dtype);
     if (first.rank < 0 || !element || first.rank != last.rank) {
       inference.result(r, element, std::nullopt);
@@ -347,13 +381,13 @@ void inferByReference(Inference &inference) {
     Inference::Dims dims;
     for (int32_t axis = 0; axis < first.rank; ++axis) {
       std::optional<DimExpr> dim;
-      if (first.dims[axis] >= 0 && last.rank == first.rank && first.dims[axis] == last.dims[axis])
+      if (first.dims[axis] >= 0 && first.dims[axis] == last.dims[axis])
         dim = DimExpr(first.dims[axis]);
       for (unsigned i = 0; !dim && i < inference.operandCount(); ++i)
         if (auto operandDims = inference.dims(i))
           for (auto [d, expr] : llvm::enumerate(*operandDims))
-            if (first.dims[axis] >= 0 && last.rank == first.rank && inputs[0][i].dims[d] == first.dims[axis] &&
-                inputs.back()[i].dims[d] == last.dims[axis]) {
+            if (first.dims[axis] >= 0 && answers.front().inputs[i].dims[d] == first.dims[axis] &&
+                answers.back().inputs[i].dims[d] == last.dims[axis]) {
               dim = expr;
               break;
             }

@@ -146,6 +146,10 @@ int32_t attentionOperands(firn_call *call, AttentionOperands *o) {
 }
 
 int32_t inferAttention(firn_call *call) {
+  setRankLike(call, 0, 0);
+  setRankLike(call, 1, 0, 4);
+  setRankLike(call, 2, 2, 4);
+  setRankLike(call, 3, 0, 4);
   AttentionOperands o;
   FIRN_TRY(attentionOperands(call, &o));
   int64_t keyDims[4] = {o.batch, o.k.heads, o.total, o.k.size};
@@ -329,6 +333,7 @@ int32_t rotaryOperands(firn_call *call, RotaryOperands *o) {
 }
 
 int32_t inferRotary(firn_call *call) {
+  setRankLike(call, 0, 0);
   RotaryOperands o;
   FIRN_TRY(rotaryOperands(call, &o));
   return setChecked(call, 0, o.x.view->dtype, o.x.view->dims, o.x.view->rank);

@@ -38,6 +38,7 @@ int32_t deformOperands(firn_call *call, DeformOperands *o) {
 }
 
 int32_t inferDeformConv(firn_call *call) {
+  setRankLike(call, 0, 0);
   DeformOperands o;
   FIRN_TRY(deformOperands(call, &o));
   return setChecked(call, 0, o.x->dtype, o.shape.dims, o.shape.rank);

@@ -199,6 +199,7 @@ int32_t runCompress(firn_call *call) {
 // --- ReverseSequence -------------------------------------------------------------------------------------------------
 
 int32_t inferReverseSequence(firn_call *call) {
+  setRankLike(call, 0, 0);
   FIRN_TRY(requireInput(call, 0, allTypes));
   FIRN_TRY(requireInput(call, 1, typeSet(FIRN_I64)));
   const firn_view &x = call->inputs[0], &lengths = call->inputs[1];

@@ -83,6 +83,7 @@ int32_t samplingOf(firn_call *call, Sampling *sampling) {
 }
 
 int32_t inferGridSample(firn_call *call) {
+  setRankLike(call, 0, 0);
   FIRN_TRY(requireInput(call, 0, numericTypes | boolType));
   FIRN_TRY(requireInput(call, 1, floatTypes));
   Sampling sampling;
@@ -265,7 +266,8 @@ int32_t blocksOf(firn_call *call, Blocks *blocks) {
 int32_t inferCol2Im(firn_call *call) {
   FIRN_TRY(requireInput(call, 0, numericTypes));
   FIRN_TRY(requireInput(call, 1, typeSet(FIRN_I64)));
-  setRank(call, 0, call->inputs[0].dtype, int32_t(smaller<int64_t>(elementCount(call->inputs[1]), FIRN_MAX_RANK)) + 2);
+  if (int64_t axes = elementCount(call->inputs[1]); axes + 2 <= FIRN_MAX_RANK)
+    setRank(call, 0, call->inputs[0].dtype, int32_t(axes) + 2);
   FIRN_TRY(requireIntegers(call, 1, "image_shape", typeSet(FIRN_I64)));
   FIRN_TRY(requireIntegers(call, 2, "block_shape", typeSet(FIRN_I64)));
   Blocks blocks;

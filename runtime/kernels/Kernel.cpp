@@ -124,7 +124,12 @@ void setRank(firn_call *call, int32_t i, int32_t dtype, int32_t rank) {
   int64_t dims[FIRN_MAX_RANK];
   for (int64_t &dim : dims)
     dim = -1;
-  setType(output(call, i), dtype, dims, rank < FIRN_MAX_RANK ? rank : FIRN_MAX_RANK);
+  setType(output(call, i), dtype, dims, rank);
+}
+
+void setRankLike(firn_call *call, int32_t i, int32_t j, int32_t rank) {
+  if (const firn_view *view = input(call, j))
+    setRank(call, i, view->dtype, rank < 0 ? view->rank : rank);
 }
 
 int32_t setChecked(firn_call *call, int32_t i, int32_t dtype, const int64_t *dims, int32_t rank) {

@@ -74,6 +74,8 @@ int64_t extent(const firn_view &view, int32_t from, int32_t to);
 void setType(firn_view *view, int32_t dtype, const int64_t *dims, int32_t rank);
 /// What is known of output `i` before the data that its shape waits for: dtype and rank; the dims become -1.
 void setRank(firn_call *call, int32_t i, int32_t dtype, int32_t rank);
+/// The same with the dtype of input `j` and its rank, or `rank` where that is given; nothing where it is absent.
+void setRankLike(firn_call *call, int32_t i, int32_t j, int32_t rank = -1);
 /// Writes the type of output `i` after checking it: no negative dimension, a size that a process can address.
 int32_t setChecked(firn_call *call, int32_t i, int32_t dtype, const int64_t *dims, int32_t rank);
 /// `axis` counted from the front; -1 if it is out of [-rank, rank).

@@ -84,6 +84,8 @@ int32_t linearAttentionOperands(firn_call *call, LinearAttentionOperands *o) {
 }
 
 int32_t inferLinearAttention(firn_call *call) {
+  setRankLike(call, 0, 0, 3);
+  setRankLike(call, 1, input(call, 3) ? 3 : 0, 4);
   LinearAttentionOperands o;
   FIRN_TRY(linearAttentionOperands(call, &o));
   int64_t dims[3] = {o.batch, o.steps, 0};
@@ -191,6 +193,8 @@ int32_t causalConvOperands(firn_call *call, CausalConvOperands *o) {
 }
 
 int32_t inferCausalConv(firn_call *call) {
+  setRankLike(call, 0, 0);
+  setRankLike(call, 1, 0, 3);
   CausalConvOperands o;
   FIRN_TRY(causalConvOperands(call, &o));
   FIRN_TRY(setChecked(call, 0, o.x->dtype, o.x->dims, 3));

@@ -39,6 +39,10 @@ int32_t lossOperands(firn_call *call, LossOperands *o) {
 }
 
 template <bool isSoftmax> int32_t inferLoss(firn_call *call) {
+  if (const firn_view *labels = input(call, 1))
+    setRankLike(call, 0, 0, stringAttributeIs(call, "reduction", "none", "mean") ? labels->rank : 0);
+  if (isSoftmax)
+    setRankLike(call, 1, 0);
   LossOperands o;
   FIRN_TRY(lossOperands(call, &o));
   FIRN_TRY(setChecked(call, 0, o.scores->dtype, o.labels->dims, o.reduction == none ? o.labels->rank : 0));

@@ -37,6 +37,7 @@ int32_t maxRoiOperands(firn_call *call, RegionOperands *o) {
 }
 
 int32_t inferMaxRoiPool(firn_call *call) {
+  setRankLike(call, 0, 0, 4);
   RegionOperands o;
   FIRN_TRY(maxRoiOperands(call, &o));
   return setChecked(call, 0, o.x->dtype, o.dims, 4);
@@ -117,6 +118,7 @@ int32_t roiAlignOperands(firn_call *call, RegionOperands *o, int32_t *mode, int3
 }
 
 int32_t inferRoiAlign(firn_call *call) {
+  setRankLike(call, 0, 0, 4);
   RegionOperands o;
   int32_t mode, transformation;
   int64_t samplingRatio;

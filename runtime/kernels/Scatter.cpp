@@ -167,6 +167,7 @@ int32_t runScatterND(firn_call *call) {
 // --- TensorScatter ---------------------------------------------------------------------------------------------------
 
 int32_t inferTensorScatter(firn_call *call) {
+  setRankLike(call, 0, 0);
   FIRN_TRY(requireInput(call, 0, allTypes));
   FIRN_TRY(requireInput(call, 1, allTypes));
   FIRN_TRY(requireSameType(call, 0, 1));

@@ -320,6 +320,8 @@ int32_t selectBoxes(firn_call *call, int64_t *to, int64_t *selected) {
 }
 
 int32_t inferNonMaxSuppression(firn_call *call) {
+  int64_t dims[2] = {-1, 3};
+  setType(output(call, 0), FIRN_I64, dims, 2);
   constexpr uint32_t types[] = {typeSet(FIRN_F32), typeSet(FIRN_F32), typeSet(FIRN_I64), typeSet(FIRN_F32),
                                 typeSet(FIRN_F32)};
   for (int32_t i = 0; i < 5; ++i) {
@@ -339,8 +341,6 @@ int32_t inferNonMaxSuppression(firn_call *call) {
                 "%s and %s",
                 shapeText(boxes, first, sizeof first), shapeText(scores, second, sizeof second));
   }
-  int64_t dims[2] = {-1, 3};
-  setType(output(call, 0), FIRN_I64, dims, 2);
   for (int32_t i = 0; i < 5; ++i)
     FIRN_TRY(requireValue(call, i));
   dims[0] = 0;
