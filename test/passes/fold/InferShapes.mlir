@@ -55,3 +55,31 @@ func.func @wrong_branch_becomes_a_failure(%c: tensor<i1>, %x: tensor<3xf32>, %y:
   }
   return %0 : tensor<*x!firn.unknown>
 }
+
+// -----
+
+// CHECK-LABEL: @result_that_waits_for_data_keeps_its_rank
+// CHECK: firn.call {{.*}} -> tensor<?x8xf32
+func.func @result_that_waits_for_data_keeps_its_rank(%x: tensor<4x8xf32>, %c: tensor<4xi1>) -> tensor<*x!firn.unknown> {
+  %0 = firn.call "ai.onnx::Compress"(%x, %c) {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4xi1>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// Sizes that must agree are different symbols: the shape function refuses each guess but tells the rank.
+// CHECK-LABEL: @symbols_that_a_rule_ties_keep_the_rank
+// CHECK: firn.call {{.*}} -> tensor<?x?x?x?xf32
+func.func @symbols_that_a_rule_ties_keep_the_rank(%x: tensor<?x3x?x?xf32, #firn.dims<["n", "", "h", "w"]>>, %g: tensor<?x?x?x2xf32, #firn.dims<["m", "p", "q", ""]>>) -> tensor<*x!firn.unknown> {
+  %0 = firn.call "ai.onnx::GridSample"(%x, %g) : (tensor<?x3x?x?xf32, #firn.dims<["n", "", "h", "w"]>>, tensor<?x?x?x2xf32, #firn.dims<["m", "p", "q", ""]>>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// CHECK-LABEL: @squeeze_by_axes_from_data_keeps_its_rank
+// CHECK: firn.squeeze {{.*}} -> tensor<?x?xf32
+func.func @squeeze_by_axes_from_data_keeps_its_rank(%x: tensor<4x1x8xf32>, %a: tensor<1xi64>) -> tensor<*x!firn.unknown> {
+  %0 = firn.squeeze %x, %a : (tensor<4x1x8xf32>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
