@@ -122,11 +122,13 @@ Role roleOf(Operation *op) {
                                                 "where",
                                                 "clip",
                                                 "cast",
+                                                "cast_like",
                                                 "quantize_linear",
                                                 "dequantize_linear"};
   static const llvm::StringSet<> remap = {
-      "transpose", "slice",          "concat",         "pad",   "expand", "tile",   "gather",
-      "split",     "depth_to_space", "space_to_depth", "range", "trilu",  "resize", "constant_of_shape"};
+      "transpose",       "slice",     "concat",           "pad",   "expand",         "tile",           "gather",
+      "gather_elements", "gather_nd", "one_hot",          "split", "depth_to_space", "space_to_depth", "range",
+      "trilu",           "resize",    "constant_of_shape"};
   static const llvm::StringSet<> reduce = {"reduce_sum",
                                            "reduce_mean",
                                            "reduce_max",

@@ -396,6 +396,14 @@ Emitter emitterOf(Operation *op) {
       .Default([](Operation *) { return Emitter(nullptr); });
 }
 
+void expandRational(ModuleOp module, ArrayRef<Operation *> operations) {
+  RewritePatternSet patterns(module.getContext());
+  populatePolynomialApproximateTanhPattern(patterns);
+  GreedyRewriteConfig config;
+  config.strictMode = GreedyRewriteStrictness::ExistingOps;
+  (void)applyOpPatternsAndFold(operations, FrozenRewritePatternSet(std::move(patterns)), config);
+}
+
 } // namespace
 
 void expandMath(ModuleOp module, const MathOptions &options) {
@@ -417,13 +425,18 @@ void expandMath(ModuleOp module, const MathOptions &options) {
     op->getResult(0).replaceAllUsesWith(y);
     op->erase();
   }
-  if (rational.empty())
+  if (!rational.empty())
+    expandRational(module, rational);
+  if (options.hasFma)
     return;
-  RewritePatternSet patterns(module.getContext());
-  populatePolynomialApproximateTanhPattern(patterns);
-  GreedyRewriteConfig config;
-  config.strictMode = GreedyRewriteStrictness::ExistingOps;
-  (void)applyOpPatternsAndFold(rational, FrozenRewritePatternSet(std::move(patterns)), config);
+  SmallVector<math::FmaOp> fused; // without an instruction it would be a call of fmaf
+  module.walk([&](math::FmaOp op) { fused.push_back(op); });
+  for (math::FmaOp op : fused) {
+    OpBuilder builder(op);
+    Value product = builder.create<arith::MulFOp>(op.getLoc(), op.getA(), op.getB());
+    op.getResult().replaceAllUsesWith(builder.create<arith::AddFOp>(op.getLoc(), product, op.getC()));
+    op.erase();
+  }
 }
 
 } // namespace firn

@@ -46,6 +46,11 @@ kernel::FuncOp createKernel(ModuleOp module, StringRef name, FusedOp fused) {
 }
 
 LogicalResult emitKernel(FusedOp fused, kernel::FuncOp func, const TargetDescription &target, std::string &whyNot) {
+  for (const std::string &symbol : kernelSymbols(fused))
+    if (StringRef(symbol).starts_with("?")) {
+      whyNot = "a dimension that nothing is known of";
+      return failure();
+    }
   StringRef kind = fused.getKind();
   if (kind == "map")
     return emitMap(fused, func, target, whyNot);

@@ -399,6 +399,8 @@ Value Nest::arith(const Node &n, ArrayRef<Value> x) {
   case Node::Square:
     return elements.mul(x[0], x[0]);
   case Node::IsEqual:
+    if (isa<IntegerType>(getElementTypeOrSelf(x[0])))
+      return builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, x[0], x[1]);
     return builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OEQ, x[0], x[1]);
   case Node::Cast:
     return elements.cast(x[0], trace.nodes[n.operands[0]].elementType, type);

@@ -182,11 +182,14 @@ bool Nest::findTransposition() {
 void Nest::workerLoops(ArrayRef<unsigned> loops, llvm::function_ref<void()> body) {
   if (!func.getParallel() || loops.empty())
     return nestedLoops(loops, body);
-  // The outermost loops, as many as give enough iterations to share, run as one.
+  // The outermost loops, as many as give enough iterations to share, run as one. Of a size that is not known, the first
+  // is taken for a batch of one and others for long ones: each loop that joins costs a division an iteration.
   size_t sharedCount = 0;
   int64_t iterations = 1;
-  while (sharedCount < loops.size() && iterations < enoughIterations)
-    iterations *= extentOf(loops[sharedCount++]).value_or(1);
+  while (sharedCount < loops.size() && iterations < enoughIterations) {
+    iterations *= extentOf(loops[sharedCount]).value_or(sharedCount == 0 ? 1 : enoughIterations);
+    ++sharedCount;
+  }
   ArrayRef<unsigned> shared = loops.take_front(sharedCount);
   DimExpr total(1);
   SmallVector<Value> extents, begins;

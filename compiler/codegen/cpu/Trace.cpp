@@ -606,6 +606,7 @@ int Trace::pullOperation(OpResult result, ArrayRef<Coordinate> position) {
           return -1;
         return arith(Node::Select, type.getElementType(), {add(test), x, splat(0, type.getElementType())});
       })
+      .Case([&](OneHotOp oneHot) { return pullOneHot(oneHot, position); })
       .Case<QuantizeLinearOp, DequantizeLinearOp>([&](auto) { return pullQuantization(op, position); })
       .Case([&](DropoutOp) {
         return result.getResultNumber() == 0 ? pull(op->getOperand(0), position) : fail("dropout's mask");

@@ -166,6 +166,7 @@ private:
   int pullPad(PadOp op, llvm::ArrayRef<Coordinate> position);
   int pullGather(mlir::Operation *op, llvm::ArrayRef<Coordinate> position);
   int pullQuantization(mlir::Operation *op, llvm::ArrayRef<Coordinate> position);
+  int pullOneHot(OneHotOp op, llvm::ArrayRef<Coordinate> position);
   int pullResize(ResizeOp op, llvm::ArrayRef<Coordinate> position);
   int pullConstant(mlir::Attribute value, mlir::RankedTensorType type, llvm::ArrayRef<Coordinate> position);
   int pullNormalization(mlir::OpResult result, llvm::ArrayRef<Coordinate> position); // TraceReduce.cpp

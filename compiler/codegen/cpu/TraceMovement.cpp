@@ -235,6 +235,35 @@ int Trace::pullGather(Operation *op, ArrayRef<Coordinate> position) {
   return pull(x, at);
 }
 
+int Trace::pullOneHot(OneHotOp op, ArrayRef<Coordinate> position) {
+  auto indexType = cast<RankedTensorType>(op.getIndices().getType()).getElementType();
+  auto axis = normalizedAxis(op.getAxis(), position.size());
+  if (!axis || !isa<IntegerType>(indexType))
+    return fail("one-hot of indices that are no integers");
+  const DimExpr depth = dimsOfValue(op.getResult())[*axis];
+  Position at(position.begin(), position.end());
+  at.erase(at.begin() + long(*axis));
+  Type i64 = IntegerType::get(op.getContext(), 64), i1 = IntegerType::get(op.getContext(), 1);
+  int given = castTo(pull(op.getIndices(), at), i64);
+  if (given < 0)
+    return -1;
+  auto number = [&](Linear value) {
+    Node node(Node::Index);
+    node.index = std::move(value);
+    node.elementType = i64;
+    return add(std::move(node));
+  };
+  // The element is on where its position is the index, or the index counted from the end; others are off.
+  int here = number(indexOf(position[*axis])), fromEnd = number(indexOf(position[*axis]) + Linear(depth * DimExpr(-1)));
+  int isOn = arith(Node::IsEqual, i1, {given, here}), isOnToo = arith(Node::IsEqual, i1, {given, fromEnd});
+  Type element = cast<RankedTensorType>(op.getResult().getType()).getElementType();
+  int off = pull(op.getValues(), {Coordinate{Linear(), false}});
+  int on = pull(op.getValues(), {Coordinate{Linear(DimExpr(1)), false}});
+  if (off < 0 || on < 0)
+    return -1;
+  return arith(Node::Select, element, {isOn, on, arith(Node::Select, element, {isOnToo, on, off})});
+}
+
 int Trace::pullQuantization(Operation *op, ArrayRef<Coordinate> position) {
   if (!Elements::computes(op))
     return fail("no vector code for " + op->getName().getStringRef() + " on these types");

@@ -471,6 +471,20 @@ TEST_CASE("quantisation per tensor and per channel") {
   CHECK(checkAll(dequantize) == "");
 }
 
+TEST_CASE("one-hot along any axis") {
+  for (int axis : {-1, 0}) {
+    FusedCase hot;
+    hot.inputs = {{{5, 3}, "i64", false, 0, 1, {0, 3, -1, 18, 19, -19, -20}}, {{2}, "f32", false, 0, 1, {-1, 2}}};
+    hot.result = axis == 0 ? Shape{19, 5, 3} : Shape{5, 3, 19};
+    std::string to = typeText(hot.result);
+    hot.body =
+        "%d = firn.constant {value = dense<19> : tensor<i64>} : tensor<i64>\n%r = firn.one_hot %0, %d, %1 {axis = " +
+        std::to_string(axis) + " : i64} : (tensor<5x3xi64>, tensor<i64>, tensor<2xf32>) -> " + to +
+        "\nfirn.yield %r : " + to;
+    CHECK(checkAll(hot) == "");
+  }
+}
+
 TEST_CASE("constants that are tables") {
   FusedCase table;
   table.inputs = {{{2, 5}}};
