@@ -5,6 +5,7 @@
 #include "compiler/driver/Options.h"
 #include "compiler/driver/Stages.h"
 #include "compiler/import/Import.h"
+#include "compiler/plan/Dialect.h"
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
 #include "passes/fold/ReferenceCall.h"
@@ -12,6 +13,7 @@
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -128,7 +130,7 @@ private:
         [](FusedOp op) { return inPlacePairs(op); }, [](Operation *op) { return flopsOf(op); });
     placeArena(program);
     if (options.emit == "plan")
-      return text(program.str());
+      return printPlan(module, program);
     ArtifactContents contents;
     describe(module, contents);
     if (options.wantProof) {
@@ -186,6 +188,14 @@ private:
     flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
     module.print(stream, flags);
     return text(out + "\n");
+  }
+
+  int printPlan(ModuleOp module, const Program &program) {
+    auto name = module->getAttrOfType<StringAttr>("firn.name");
+    OwningOpRef<ModuleOp> plan = planModule(program, name ? name.getValue() : "", context);
+    if (failed(verify(*plan)))
+      return internalFailure("the plan is not valid");
+    return print(*plan);
   }
 
   int text(StringRef content) {

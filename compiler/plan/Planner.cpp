@@ -624,33 +624,4 @@ void placeArena(Program &program) {
   program.arenaBytes = total;
 }
 
-std::string Program::str() const {
-  static const char *const kinds[] = {"kernel", "reference", "copy", "values", "bind", "if", "loop", "append", "fail"};
-  static const char *const homes[] = {"input", "output", "weight", "arena", "late", "alias"};
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  for (auto [i, v] : llvm::enumerate(values))
-    out << "value %" << i << " = " << v.op << " " << v.a << " " << v.b << (v.late ? " late" : "") << "\n";
-  for (auto [i, b] : llvm::enumerate(buffers)) {
-    out << "buffer @" << i << " " << homes[b.kind] << " dtype " << b.dtype << " [";
-    for (int32_t dim : b.dims)
-      out << " %" << dim;
-    out << " ] offset " << b.offset << " steps " << b.firstStep << ".." << b.lastStep << "\n";
-  }
-  for (auto [i, s] : llvm::enumerate(steps)) {
-    out << "step " << i << " " << kinds[s.kind] << " " << s.kernel << " (";
-    for (int32_t b : s.buffers)
-      out << " @" << b;
-    out << " ) dims (";
-    for (int32_t d : s.dims)
-      out << " %" << d;
-    out << " )";
-    if (s.end)
-      out << " nested " << s.begin << ".." << s.middle << ".." << s.end;
-    out << "  ; " << s.name << "\n";
-  }
-  out << "arena " << arenaBytes << " bytes, weights " << weightBytes << " bytes\n";
-  return text;
-}
-
 } // namespace firn

@@ -61,9 +61,6 @@ struct Program {
   std::vector<ProgramWeight> weights;
   int64_t weightBytes = 0;
   int64_t arenaBytes = -1; // where it is the same at every run
-
-  /// The plan as text, for --emit=plan.
-  std::string str() const;
 };
 
 /// The generated function of a fused operation.

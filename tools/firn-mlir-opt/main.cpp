@@ -1,6 +1,7 @@
 // firn-mlir-opt: runs passes on MLIR text, for tests and for reproducers.
 #include "dialects/firn/Firn.h"
 #include "dialects/kernel/Kernel.h"
+#include "dialects/plan/Plan.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,9 +21,9 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry
-      .insert<firn::FirnDialect, firn::kernel::KernelDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
-              mlir::func::FuncDialect, mlir::index::IndexDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-              mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+      .insert<firn::FirnDialect, firn::kernel::KernelDialect, firn::plan::PlanDialect, mlir::arith::ArithDialect,
+              mlir::cf::ControlFlowDialect, mlir::func::FuncDialect, mlir::index::IndexDialect, mlir::LLVM::LLVMDialect,
+              mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
   firn::registerFirnPasses();
   mlir::registerTransformsPasses();
 #ifdef FIRN_HAS_KERNEL_PASSES
