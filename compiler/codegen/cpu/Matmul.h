@@ -30,6 +30,12 @@ struct MatrixProduct {
   bool isInteger() const { return elementType().isIntOrIndex(); }
 };
 
+bool isConstantDim(const DimExpr &dim, int64_t value);
+inline bool isByte(mlir::Type type) { return type.isInteger(8); }
+/// The type of a product's accumulators, and what its tile is chosen for.
+mlir::Type accumulatorType(const MatrixProduct &product);
+TileShape tileShape(const MatrixProduct &product, mlir::Type type);
+
 /// Reads firn.matmul, firn.gemm or firn.matmul_integer; nothing, with the reason in whyNot, if operands are not views
 /// of arguments. Does not look at `packed`.
 std::optional<MatrixProduct> readProduct(mlir::Operation *op, std::string &whyNot);
