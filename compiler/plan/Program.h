@@ -4,6 +4,7 @@
 #define FIRN_COMPILER_PLAN_PROGRAM_H
 
 #include "dialects/firn/Firn.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "runtime/abi/model.h"
 #include <map>
 
