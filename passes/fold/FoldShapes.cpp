@@ -9,6 +9,7 @@
 #include "passes/GraphForm.h"
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
+#include "passes/Rules.h"
 #include "runtime/abi/dtype.h"
 
 #include "mlir/IR/Builders.h"
@@ -20,22 +21,9 @@ namespace firn {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// A symbol that only the running operation itself can bind.
+/// Whether a result dimension is a symbol that only the running operation itself can bind.
 bool dependsOnOwnSymbols(Operation *op) {
-  auto id = op->getAttrOfType<IntegerAttr>("firn.id");
-  if (!id)
-    return false;
-  std::string prefix = "u" + std::to_string(id.getInt()) + ".";
-  for (Type type : op->getResultTypes())
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const DimExpr &dim : dimsOf(tensor)) {
-        std::set<std::string> symbols;
-        dim.collectSymbols(symbols);
-        for (const std::string &s : symbols)
-          if (StringRef(s).starts_with(prefix))
-            return true;
-      }
-  return false;
+  return llvm::any_of(op->getResultTypes(), [&](Type type) { return mentionsSymbolsOf(type, op); });
 }
 
 struct FoldShapes : impl::FoldShapesBase<FoldShapes> {

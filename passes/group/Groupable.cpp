@@ -2,6 +2,7 @@
 #include "passes/group/Groupable.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "passes/Rules.h"
 #include "runtime/abi/dtype.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -24,20 +25,7 @@ static bool hasCode(Type type) {
 
 /// Whether a result dimension is a symbol that running this operation brings forth.
 static bool bindsSymbols(Operation *op) {
-  auto id = op->getAttrOfType<IntegerAttr>("firn.id");
-  if (!id)
-    return false;
-  std::string prefix = "u" + std::to_string(id.getInt()) + ".";
-  for (Type type : op->getResultTypes())
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const DimExpr &dim : dimsOf(tensor)) {
-        std::set<std::string> symbols;
-        dim.collectSymbols(symbols);
-        for (const std::string &s : symbols)
-          if (StringRef(s).starts_with(prefix))
-            return true;
-      }
-  return false;
+  return llvm::any_of(op->getResultTypes(), [&](Type type) { return mentionsSymbolsOf(type, op); });
 }
 
 /// Results behind the first that nobody reads do not count.
