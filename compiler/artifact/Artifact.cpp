@@ -36,18 +36,41 @@ private:
 };
 } // namespace
 
-static void writeWeight(DigestingStream &out, mlir::ElementsAttr value) {
+static void writeWeight(llvm::function_ref<void(llvm::ArrayRef<char>)> write, mlir::ElementsAttr value) {
   auto bytes = constantBytes(value);
   auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
   if (!bytes->isSplat)
-    return out.write(bytes->bytes);
+    return write(bytes->bytes);
   // A splat is written out in pieces.
   std::vector<char> piece;
   int64_t left = type.getNumElements();
   for (int64_t i = 0; i < std::min<int64_t>(left, 4096); ++i)
     piece.insert(piece.end(), bytes->bytes.begin(), bytes->bytes.end());
   for (; left > 0; left -= 4096)
-    out.write(llvm::ArrayRef(piece).take_front(std::min<int64_t>(left, 4096) * bytes->bytes.size()));
+    write(llvm::ArrayRef(piece).take_front(std::min<int64_t>(left, 4096) * bytes->bytes.size()));
+}
+
+void writeWeights(const Program &program, const ArtifactContents &contents,
+                  llvm::function_ref<void(llvm::ArrayRef<char>)> write) {
+  int64_t position = 0;
+  auto counted = [&](llvm::ArrayRef<char> bytes) {
+    write(bytes);
+    position += bytes.size();
+  };
+  auto padTo = [&](int64_t offset) {
+    std::vector<char> zeros(std::max<int64_t>(0, std::min<int64_t>(offset - position, 1 << 16)));
+    while (position < offset)
+      counted(llvm::ArrayRef(zeros).take_front(offset - position));
+  };
+  for (const ProgramWeight &weight : program.weights) {
+    padTo(weight.offset);
+    writeWeight(counted, weight.value);
+  }
+  padTo(program.weightBytes);
+  for (const ProofTensor &tensor : contents.proof) {
+    counted(tensor.bytes);
+    padTo(llvm::alignTo(position, FIRN_BUFFER_ALIGNMENT));
+  }
 }
 
 std::string writeArtifact(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
@@ -77,15 +100,7 @@ std::string writeArtifact(llvm::StringRef path, const Program &program, const Ar
   out.write(image);
   footer.weights_offset = llvm::alignTo(image.size(), target.pageSize);
   out.padTo(footer.weights_offset);
-  for (const ProgramWeight &weight : program.weights) {
-    out.padTo(footer.weights_offset + weight.offset);
-    writeWeight(out, weight.value);
-  }
-  out.padTo(footer.weights_offset + program.weightBytes);
-  for (const ProofTensor &tensor : contents.proof) {
-    out.write(tensor.bytes);
-    out.padTo(llvm::alignTo(out.position, FIRN_BUFFER_ALIGNMENT));
-  }
+  writeWeights(program, contents, [&](llvm::ArrayRef<char> bytes) { out.write(bytes); });
   footer.weights_size = out.position - footer.weights_offset;
   footer.file_size = out.position + sizeof footer;
   auto digest = out.digest.final();

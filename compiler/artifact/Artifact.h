@@ -25,6 +25,15 @@ struct ArtifactContents {
 std::string writeArtifact(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
                           llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target);
 
+/// The weights, then the proof's tensors, with their padding, from offset 0 on, piece by piece.
+void writeWeights(const Program &program, const ArtifactContents &contents,
+                  llvm::function_ref<void(llvm::ArrayRef<char>)> write);
+
+/// Writes the object `path` and beside it a header, for programs that link the model in (firn_model_open_static). The
+/// object has one symbol, "<name of the file>_model". Returns an error text, empty on success (StaticObject.cpp).
+std::string writeStaticObject(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
+                              llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target);
+
 /// The tables as a relocatable object with the symbol FIRN_MODEL_SYMBOL.
 /// Proof tensors lie from `proofOffset` on in the weights. Returns an error text.
 std::string tablesObject(const Program &program, const ArtifactContents &contents, const TargetDescription &target,
@@ -34,6 +43,10 @@ std::string tablesObject(const Program &program, const ArtifactContents &content
 /// (Link.cpp). Returns an error text.
 std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
                              std::vector<char> &image);
+
+/// The same as one relocatable object in which `symbol` alone is global. Returns an error text.
+std::string linkRelocatable(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
+                            llvm::StringRef symbol, std::vector<char> &object);
 
 /// The embedded archive of reference kernels for a machine; empty where there is none.
 llvm::ArrayRef<char> kernelArchive(uint32_t machine);

@@ -2,7 +2,10 @@
 #include "compiler/artifact/Artifact.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ObjCopy/CommonConfig.h"
+#include "llvm/ObjCopy/ConfigManager.h"
+#include "llvm/ObjCopy/ObjCopy.h"
+#include "llvm/Object/Binary.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -36,71 +39,111 @@ static std::string writeFile(llvm::StringRef path, llvm::ArrayRef<char> bytes) {
   return out.has_error() ? "cannot write '" + path.str() + "': " + out.error().message() : "";
 }
 
+namespace {
+/// One run of lld on objects in a temporary folder.
+class Link {
+public:
+  explicit Link(const TargetDescription &linked) : target(linked) {}
+  ~Link() {
+    if (!folder.empty())
+      llvm::sys::fs::remove_directories(folder);
+  }
+
+  /// Puts the objects, and the target's archive of reference kernels, into the folder.
+  std::string prepare(llvm::ArrayRef<std::vector<char>> objects) {
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("firn-link", folder))
+      return "cannot create a temporary folder: " + error.message();
+    for (auto [i, object] : llvm::enumerate(objects)) {
+      files.push_back(path("o" + llvm::Twine(i) + ".o"));
+      if (std::string error = writeFile(files.back(), object); !error.empty())
+        return error;
+    }
+    if (llvm::ArrayRef<char> archive = kernelArchive(target.machine); !archive.empty()) {
+      files.push_back(path("kernels.a"));
+      if (std::string error = writeFile(files.back(), archive); !error.empty())
+        return error;
+    }
+    return "";
+  }
+
+  std::string run(llvm::ArrayRef<const char *> options, std::vector<char> &result) {
+    const char *emulation = target.machine == FIRN_MACHINE_AARCH64 ? "aarch64linux"
+                            : target.machine == FIRN_MACHINE_RISCV ? "elf64lriscv"
+                                                                   : "elf_x86_64";
+    std::string output = path("output");
+    std::vector<const char *> args = {"ld.lld", "-m", emulation, "-o", output.c_str()};
+    args.insert(args.end(), options.begin(), options.end());
+    for (const std::string &file : files)
+      args.push_back(file.c_str());
+    std::string messages, errors;
+    llvm::raw_string_ostream out(messages), err(errors);
+    static std::mutex lldIsNotReentrant;
+    std::lock_guard<std::mutex> lock(lldIsNotReentrant);
+    lld::Result linked = lld::lldMain(args, out, err, {{lld::Gnu, &lld::elf::link}});
+    if (linked.retCode != 0)
+      return "linking failed: " + err.str();
+    auto buffer = llvm::MemoryBuffer::getFile(output, false, false);
+    if (!buffer)
+      return "cannot read '" + output + "': " + buffer.getError().message();
+    result.assign((*buffer)->getBufferStart(), (*buffer)->getBufferEnd());
+    return "";
+  }
+
+  std::string path(const llvm::Twine &name) const {
+    llvm::SmallString<128> full(folder);
+    llvm::sys::path::append(full, name);
+    return full.str().str();
+  }
+
+private:
+  const TargetDescription &target;
+  llvm::SmallString<128> folder;
+  std::vector<std::string> files;
+};
+} // namespace
+
 std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
                              std::vector<char> &image) {
-  llvm::SmallString<128> folder;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("firn-link", folder))
-    return "cannot create a temporary folder: " + error.message();
-  auto cleanUp = llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
-  auto inFolder = [&](const llvm::Twine &name) {
-    llvm::SmallString<128> path(folder);
-    llvm::sys::path::append(path, name);
-    return path.str().str();
-  };
-  std::vector<std::string> files;
-  for (auto [i, object] : llvm::enumerate(objects)) {
-    files.push_back(inFolder("o" + llvm::Twine(i) + ".o"));
-    if (std::string error = writeFile(files.back(), object); !error.empty())
-      return error;
-  }
-  if (llvm::ArrayRef<char> archive = kernelArchive(target.machine); !archive.empty()) {
-    files.push_back(inFolder("kernels.a"));
-    if (std::string error = writeFile(files.back(), archive); !error.empty())
-      return error;
-  }
+  Link link(target);
+  if (std::string error = link.prepare(objects); !error.empty())
+    return error;
   // The soname and the order of sections must not depend on the folder's random name.
-  std::string output = inFolder("model.so"), script = inFolder("exports.map");
-  std::string exports = "{ global: " FIRN_MODEL_SYMBOL "; local: *; };\n";
+  std::string script = link.path("exports.map"), exports = "{ global: " FIRN_MODEL_SYMBOL "; local: *; };\n";
   if (std::string error = writeFile(script, {exports.data(), exports.size()}); !error.empty())
     return error;
-  const char *emulation = target.machine == FIRN_MACHINE_AARCH64 ? "aarch64linux"
-                          : target.machine == FIRN_MACHINE_RISCV ? "elf64lriscv"
-                                                                 : "elf_x86_64";
   std::string versionScript = "--version-script=" + script;
-  std::vector<const char *> args = {"ld.lld",
-                                    "-m",
-                                    emulation,
-                                    "-shared",
-                                    "-soname",
-                                    "model.firn",
-                                    "--gc-sections",
-                                    "--build-id=none",
-                                    "--hash-style=gnu",
-                                    "-z",
-                                    "now",
-                                    "-z",
-                                    "relro",
-                                    "-z",
-                                    "noexecstack",
-                                    "--no-undefined-version",
-                                    versionScript.c_str(),
-                                    "-o",
-                                    output.c_str()};
   // libm's and libc's functions are found in the process that loads the artifact: the executor links both.
-  args.push_back("--unresolved-symbols=ignore-all");
-  for (const std::string &file : files)
-    args.push_back(file.c_str());
-  std::string messages, errors;
-  llvm::raw_string_ostream out(messages), err(errors);
-  static std::mutex lldIsNotReentrant;
-  std::lock_guard<std::mutex> lock(lldIsNotReentrant);
-  lld::Result result = lld::lldMain(args, out, err, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode != 0)
-    return "linking failed: " + err.str();
-  auto buffer = llvm::MemoryBuffer::getFile(output, false, false);
-  if (!buffer)
-    return "cannot read '" + output + "': " + buffer.getError().message();
-  image.assign((*buffer)->getBufferStart(), (*buffer)->getBufferEnd());
+  return link.run({"-shared", "-soname", "model.firn", "--gc-sections", "--build-id=none", "--hash-style=gnu", "-z",
+                   "now", "-z", "relro", "-z", "noexecstack", "--no-undefined-version", versionScript.c_str(),
+                   "--unresolved-symbols=ignore-all"},
+                  image);
+}
+
+std::string linkRelocatable(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
+                            llvm::StringRef symbol, std::vector<char> &object) {
+  Link link(target);
+  if (std::string error = link.prepare(objects); !error.empty())
+    return error;
+  std::vector<char> linked;
+  // Groups would be merged by name with those of another model, whose other symbols are local to it.
+  if (std::string error = link.run({"-r", "--force-group-allocation"}, linked); !error.empty())
+    return error;
+  llvm::objcopy::ConfigManager config;
+  config.Common.InputFilename = config.Common.OutputFilename = "model.o";
+  auto keep = llvm::objcopy::NameOrPattern::create(symbol, llvm::objcopy::MatchStyle::Literal,
+                                                   [](llvm::Error error) { return error; });
+  if (!keep)
+    return "linking failed: " + llvm::toString(keep.takeError());
+  if (llvm::Error error = config.Common.SymbolsToKeepGlobal.addMatcher(std::move(keep)))
+    return "linking failed: " + llvm::toString(std::move(error));
+  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef({linked.data(), linked.size()}, "model.o"));
+  if (!binary)
+    return "linking failed: " + llvm::toString(binary.takeError());
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  if (llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **binary, out))
+    return "linking failed: " + llvm::toString(std::move(error));
+  object.assign(bytes.begin(), bytes.end());
   return "";
 }
 

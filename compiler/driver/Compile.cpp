@@ -138,14 +138,10 @@ private:
       if (!makeProof(options, context, contents, whyNot))
         diagnostics.warning("proof.none", "there is no proof: " + whyNot);
     }
-    if (options.emit == "obj")
-      return object(program, contents, generated);
     progress.stage("linking");
-    if (std::string error = writeArtifact(options.output, program, contents, generated.objects, target);
-        !error.empty()) {
-      llvm::errs() << error << "\n";
-      return StringRef(error).contains("cannot write") ? exitFile : exitInternal;
-    }
+    auto write = options.emit == "obj" ? writeStaticObject : writeArtifact;
+    if (int status = written(write(options.output, program, contents, generated.objects, target)))
+      return status;
     progress.stage("");
     if (!diagnostics.all().empty())
       llvm::errs() << (options.wantJsonDiagnostics ? diagnostics.json() : diagnostics.text());
@@ -174,11 +170,12 @@ private:
     contents.maxThreads = options.threads;
   }
 
-  int object(const Program &program, const ArtifactContents &contents, const GeneratedKernels &generated) {
-    std::vector<char> tables;
-    if (std::string error = tablesObject(program, contents, target, program.weightBytes, tables); !error.empty())
-      return internalFailure(error);
-    return writeObject(options.output, program, contents, generated.objects, tables, target);
+  int written(const std::string &error) {
+    if (error.empty())
+      return exitDone;
+    progress.stage("");
+    llvm::errs() << error << "\n";
+    return StringRef(error).contains("cannot write") ? exitFile : exitInternal;
   }
 
   int print(ModuleOp module) {

@@ -1,8 +1,7 @@
-// Report: what became of each node, for --report, --check and --emit=obj.
+// Report: what became of each node, for --report and --check.
 #include "compiler/driver/Stages.h"
 
 #include "llvm/Support/Format.h"
-#include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>
 
 using namespace mlir;
@@ -102,30 +101,6 @@ std::string checkText(ModuleOp module, const Diagnostics &diagnostics, bool want
   out << "dynamic dimensions: " << (symbols.empty() ? "none" : llvm::join(symbols, ", "))
       << "; found while running: " << late.size() << "\n";
   return text;
-}
-
-int writeObject(StringRef path, const Program &, const ArtifactContents &, ArrayRef<std::vector<char>> objects,
-                const std::vector<char> &tables, const TargetDescription &) {
-  // One file per object, so that any linker can take them: model.o, model.1.o, ...
-  auto write = [](StringRef name, const std::vector<char> &bytes) {
-    std::error_code error;
-    llvm::raw_fd_ostream file(name, error);
-    if (error) {
-      llvm::errs() << name << ": " << error.message() << "\n";
-      return false;
-    }
-    file.write(bytes.data(), bytes.size());
-    return true;
-  };
-  if (!write(path, tables))
-    return exitFile;
-  for (auto [i, object] : llvm::enumerate(objects)) {
-    llvm::SmallString<128> name(path);
-    llvm::sys::path::replace_extension(name, std::to_string(i + 1) + ".o");
-    if (!write(name, object))
-      return exitFile;
-  }
-  return exitDone;
 }
 
 } // namespace firn

@@ -53,10 +53,5 @@ int report(mlir::ModuleOp module, const Program &program, const GeneratedKernels
 /// --check: what is dynamic, what would be slow, which memory is needed.
 std::string checkText(mlir::ModuleOp module, const Diagnostics &diagnostics, bool wantJson);
 
-/// --emit=obj: one relocatable object and a header beside it. Returns an exit status.
-int writeObject(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
-                llvm::ArrayRef<std::vector<char>> objects, const std::vector<char> &tables,
-                const TargetDescription &target);
-
 } // namespace firn
 #endif

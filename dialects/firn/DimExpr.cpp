@@ -115,11 +115,12 @@ void DimExpr::collectSymbols(std::set<std::string> &names) const {
 }
 
 bool DimExpr::isAtLeast(int64_t bound) const {
-  // Enough for sizes: every term but the constant is a product of non-negative atoms with a positive coefficient.
+  // Enough for sizes: every term but the constant is a product of non-negative atoms with a positive coefficient, so
+  // that the least values of the terms add up.
   int64_t least = 0;
   for (const Term &term : polynomial) {
     if (term.atoms.empty()) {
-      least = term.coefficient;
+      least = wrapAdd(least, term.coefficient);
       continue;
     }
     if (term.coefficient < 0)
@@ -134,10 +135,13 @@ bool DimExpr::isAtLeast(int64_t bound) const {
         return false;
     }
     // max(x, c) alone is at least c.
-    if (term.atoms.size() == 1 && term.atoms[0]->function == Function::Max)
+    if (term.atoms.size() == 1 && term.atoms[0]->function == Function::Max) {
+      int64_t atomLeast = 0;
       for (const DimExpr &arg : term.atoms[0]->args)
         if (auto c = arg.asConstant())
-          least = std::max(least, wrapMul(*c, term.coefficient));
+          atomLeast = std::max(atomLeast, *c);
+      least = wrapAdd(least, wrapMul(atomLeast, term.coefficient));
+    }
   }
   return least >= bound;
 }

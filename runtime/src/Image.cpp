@@ -244,6 +244,39 @@ const firn_model_desc *findDescriptor(const Image &image) {
   return static_cast<const firn_model_desc *>(dlsym(image.handle, FIRN_MODEL_SYMBOL));
 }
 
+namespace {
+
+struct ProgramSearch {
+  const char *address;
+  Image *image;
+};
+
+int visitProgram(dl_phdr_info *program, size_t, void *context) {
+  auto &search = *static_cast<ProgramSearch *>(context);
+  Image found = {};
+  bool isInside = false;
+  for (int i = 0; i < program->dlpi_phnum && found.segmentCount < Image::mostSegments; ++i) {
+    const Elf64_Phdr &header = program->dlpi_phdr[i];
+    if (header.p_type != PT_LOAD)
+      continue;
+    const char *begin = reinterpret_cast<const char *>(program->dlpi_addr + header.p_vaddr);
+    const char *end = begin + header.p_memsz;
+    isInside |= search.address >= begin && search.address < end;
+    found.segments[found.segmentCount++] = {
+        begin, end, (header.p_flags & PF_X) != 0, (header.p_flags & PF_W) != 0, header.p_offset, header.p_filesz};
+  }
+  if (isInside)
+    *search.image = found;
+  return isInside;
+}
+
+} // namespace
+
+bool findProgramImage(const void *address, Image &image) {
+  ProgramSearch search = {static_cast<const char *>(address), &image};
+  return dl_iterate_phdr(visitProgram, &search) != 0;
+}
+
 void unloadImage(Image &image) {
   if (image.handle)
     dlclose(image.handle);

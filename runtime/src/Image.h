@@ -45,6 +45,10 @@ firn_status loadImage(int file, const char *name, const firn_footer &footer, Ima
 /// The descriptor's address, NULL if there is none.
 const firn_model_desc *findDescriptor(const Image &image);
 
+/// The program's or library's segments around `address`, for models that are linked in; false if there are none. Such
+/// an image has no handle.
+bool findProgramImage(const void *address, Image &image);
+
 void unloadImage(Image &image);
 
 /// Reads exactly `bytes` at `offset`.

@@ -63,6 +63,28 @@ firn_status openModel(int file, const char *path, firn_model **result, firn_erro
   return status;
 }
 
+// The footer that a file of this model would have, as far as the program's image can say.
+void describeLinked(const firn_static_model &linked, firn_footer &footer) {
+  memcpy(footer.magic, FIRN_MAGIC, sizeof footer.magic);
+  footer.abi_version = FIRN_ABI_VERSION;
+  footer.footer_size = sizeof footer;
+  footer.machine = linked.machine;
+  footer.cpu_features = linked.cpu_features;
+  footer.weights_size = linked.weights_bytes;
+  memcpy(footer.digest, linked.digest, sizeof footer.digest);
+}
+
+firn_status openLinked(firn_model &model, const firn_static_model &linked, firn_error *error) {
+  const char *name = "linked model";
+  describeLinked(linked, model.footer);
+  FIRN_CHECK_STATUS(checkMachine(model.footer, name, error));
+  if (!findProgramImage(linked.tables, model.image))
+    return fail(error, FIRN_BAD_MODEL, "%s: its tables lie in no loaded program or library", name);
+  model.desc = linked.tables;
+  model.weights = static_cast<const char *>(linked.weights);
+  return validateModel(model, name, error);
+}
+
 void appendDims(char *text, size_t capacity, const int64_t *dims, int32_t rank) {
   for (int32_t d = 0; d < rank && d < FIRN_TENSOR_MAX_RANK; ++d)
     appendText(text, capacity, "%s%lld", d ? "," : "", static_cast<long long>(dims[d]));
@@ -131,6 +153,25 @@ firn_status firn_model_open_memory(const void *data, uint64_t bytes, firn_model 
   return openModel(file, nullptr, model, error);
 }
 
+firn_status firn_model_open_static(const firn_static_model *linked, firn_model **model, firn_error *error) {
+  succeed(error);
+  if (!linked || !model || !linked->tables || !linked->weights || linked->struct_size < sizeof *linked)
+    return fail(error, FIRN_BAD_ARGUMENT, "firn_model_open_static got NULL or a struct of another size");
+  *model = nullptr;
+  if (reinterpret_cast<uintptr_t>(linked->weights) % FIRN_BUFFER_ALIGNMENT != 0)
+    return fail(error, FIRN_BAD_MODEL, "linked model: its weights are not 64-byte aligned");
+  auto *opened = static_cast<firn_model *>(calloc(1, sizeof(firn_model)));
+  if (!opened)
+    return fail(error, FIRN_NO_MEMORY, "no memory for a model");
+  opened->file = -1;
+  firn_status status = openLinked(*opened, *linked, error);
+  if (status == FIRN_OK)
+    *model = opened;
+  else
+    firn_model_close(opened);
+  return status;
+}
+
 void firn_model_close(firn_model *model) {
   if (!model)
     return;
@@ -141,7 +182,8 @@ void firn_model_close(firn_model *model) {
   unloadImage(model->image);
   if (model->mapping)
     munmap(model->mapping, model->mappingBytes);
-  close(model->file);
+  if (model->file >= 0)
+    close(model->file);
   free(model);
 }
 

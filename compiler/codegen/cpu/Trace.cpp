@@ -204,7 +204,7 @@ std::optional<llvm::SmallVector<Linear>> Trace::delinearize(const Linear &index,
         if (atoms[number].kind != Atom::Counter)
           continue;
         const Loop &loop = loops[number];
-        auto part = size.exactDiv(coefficient);
+        auto part = coefficient.isAtLeast(1) ? size.exactDiv(coefficient) : std::nullopt;
         if (!part || *part == DimExpr(1) || *part == loop.size || !loop.size.exactDiv(*part) ||
             !loop.begin.exactDiv(*part) || !loop.end.exactDiv(*part))
           continue;
@@ -236,7 +236,8 @@ int Trace::segmentOf(const Linear &index, ArrayRef<std::pair<DimExpr, DimExpr>> 
     return found->second;
   // index = factor * counter + inner, inner in [0, factor): borders that are multiples of the factor cut the loop.
   for (const auto &[number, factor] : index.terms) {
-    if (atoms[number].kind != Atom::Counter || !factor.isAtLeast(1))
+    // A row is reduced as a whole: its loop is not cut.
+    if (atoms[number].kind != Atom::Counter || loops[number].isRow || !factor.isAtLeast(1))
       continue;
     Linear inner = index;
     inner.terms.erase(number);

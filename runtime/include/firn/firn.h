@@ -137,6 +137,26 @@ FIRN_API FIRN_MUST_USE firn_status firn_model_open(const char *path, firn_model 
 FIRN_API FIRN_MUST_USE firn_status firn_model_open_memory(const void *data, uint64_t bytes, firn_model **model,
                                                           firn_error *error);
 
+/* A model that is linked into the program: `firnc --emit=obj -o NAME.o` writes an object that defines one, and a header
+ * that declares it. */
+typedef struct firn_static_model {
+  uint32_t struct_size;
+  uint32_t machine;      /* as firn_model_info */
+  uint32_t cpu_features; /* as firn_model_info */
+  uint32_t reserved;
+  const struct firn_model_desc *tables;
+  const void *weights;
+  uint64_t weights_bytes;
+  uint8_t digest[32]; /* SHA-256 of the weights */
+} firn_static_model;
+
+/* Opens a model that is linked into the program: checks machine and CPU features, then every table. Nothing is copied;
+ * `linked` and what it points to stay as they are while the model is open.
+ * Returns FIRN_OK, FIRN_BAD_ARGUMENT, FIRN_BAD_MODEL, FIRN_BAD_VERSION, FIRN_BAD_MACHINE, FIRN_NO_MEMORY.
+ * Threads: any.  Memory: allocates a few tables; code and weights are the program's. */
+FIRN_API FIRN_MUST_USE firn_status firn_model_open_static(const firn_static_model *linked, firn_model **model,
+                                                          firn_error *error);
+
 /* Ends a model that has no sessions any more.
  * Threads: one, when nobody uses the model.  Memory: frees all. */
 FIRN_API void firn_model_close(firn_model *model);
