@@ -107,8 +107,6 @@ private:
       return reject();
     if (options.emit == "firn")
       return print(*module);
-    if (options.checkOnly)
-      return check(*module);
     progress.stage("grouping");
     if (failed(groupKernels(*module, target, options)))
       return internalFailure("grouping failed");
@@ -129,6 +127,11 @@ private:
         module, generated.bindings, [](FusedOp op) { return kernelSymbols(op); },
         [](FusedOp op) { return inPlacePairs(op); }, [](Operation *op) { return flopsOf(op); });
     placeArena(program);
+    if (options.checkOnly) {
+      progress.stage("");
+      llvm::outs() << checkText(program, generated, diagnostics, options.wantJsonDiagnostics);
+      return exitDone;
+    }
     if (options.emit == "plan")
       return printPlan(module, program);
     ArtifactContents contents;
@@ -207,12 +210,6 @@ private:
       return exitFile;
     }
     file << content;
-    return exitDone;
-  }
-
-  int check(ModuleOp module) {
-    progress.stage("");
-    llvm::outs() << checkText(module, diagnostics, options.wantJsonDiagnostics);
     return exitDone;
   }
 

@@ -18,29 +18,65 @@ static std::optional<int64_t> constantOfValue(const Program &program, int32_t va
   return std::nullopt;
 }
 
+/// A value of the integer program in terms of the inputs' dimensions: "(batch * 768)".
+static std::string valueText(const Program &program, int32_t value) {
+  const firn_value &v = program.values[value];
+  switch (v.op) {
+  case FIRN_VALUE_CONSTANT:
+    return std::to_string(v.a);
+  case FIRN_VALUE_INPUT_DIM: {
+    const ProgramPort &port = program.inputs[v.a];
+    const std::string &symbol = port.symbols[v.b];
+    return symbol.empty() ? port.name + "[" + std::to_string(v.b) + "]" : symbol;
+  }
+  case FIRN_VALUE_SYMBOL:
+    return "?"; // found while running
+  default:
+    break;
+  }
+  static const char *const signs[] = {" + ", " - ", " * ", " / ", " ceil/ ", " mod ", " min ", " max "};
+  return "(" + valueText(program, int32_t(v.a)) + signs[v.op - FIRN_VALUE_ADD] + valueText(program, int32_t(v.b)) + ")";
+}
+
+/// A number where it is one, else the formula.
+static nlohmann::ordered_json numberOrFormula(const Program &program, int32_t value) {
+  if (value < 0)
+    return nullptr;
+  if (auto number = constantOfValue(program, value))
+    return *number;
+  return valueText(program, value);
+}
+
+static bool runsCode(const ProgramStep &step) {
+  return step.kind == FIRN_STEP_KERNEL || step.kind == FIRN_STEP_REFERENCE;
+}
+
 int report(ModuleOp, const Program &program, const GeneratedKernels &generated, const std::vector<PassRemark> &remarks,
            const CompileModelOptions &options) {
   nlohmann::ordered_json json;
   json["schema"] = "firn.report.v1";
   json["model"] = options.input;
   llvm::raw_ostream &out = llvm::outs();
-  out << "kind         flops        bytes        code        nodes\n";
+  out << "kind         flops        bytes        code        workers  nodes\n";
   size_t references = 0;
   for (const ProgramStep &step : program.steps) {
-    if (step.kind != FIRN_STEP_KERNEL && step.kind != FIRN_STEP_REFERENCE)
+    if (!runsCode(step))
       continue;
     auto flops = constantOfValue(program, step.flops), bytes = constantOfValue(program, step.bytes);
     bool isReference = step.kind == FIRN_STEP_REFERENCE;
     references += isReference;
-    const char *codeText = isReference ? "reference" : "generated";
-    out << llvm::format("%-12s %-12s %-12s %-11s ", step.kindName.c_str(),
+    out << llvm::format("%-12s %-12s %-12s %-11s %-8s ", step.kindName.c_str(),
                         flops ? std::to_string(*flops).c_str() : "dynamic",
-                        bytes ? std::to_string(*bytes).c_str() : "dynamic", codeText)
+                        bytes ? std::to_string(*bytes).c_str() : "dynamic",
+                        static_cast<const char *>(isReference ? "reference" : "generated"),
+                        static_cast<const char *>(step.isParallel ? "all" : "one"))
         << step.name << "\n";
-    nlohmann::ordered_json entry = {
-        {"kind", step.kindName}, {"nodes", step.name}, {"generated", !isReference}, {"parallel", step.isParallel}};
-    entry["flops"] = flops ? nlohmann::ordered_json(*flops) : nullptr;
-    entry["bytes"] = bytes ? nlohmann::ordered_json(*bytes) : nullptr;
+    nlohmann::ordered_json entry = {{"kind", step.kindName},
+                                    {"nodes", step.name},
+                                    {"generated", !isReference},
+                                    {"partition", step.isParallel ? "all workers" : "one worker"}};
+    entry["flops"] = numberOrFormula(program, step.flops);
+    entry["bytes"] = numberOrFormula(program, step.bytes);
     if (!step.kernel.empty())
       entry["symbol"] = step.kernel;
     json["steps"].push_back(entry);
@@ -78,28 +114,50 @@ int report(ModuleOp, const Program &program, const GeneratedKernels &generated, 
   return exitDone;
 }
 
-std::string checkText(ModuleOp module, const Diagnostics &diagnostics, bool wantJson) {
-  if (wantJson)
-    return diagnostics.json() + "\n";
+std::string checkText(const Program &program, const GeneratedKernels &generated, const Diagnostics &diagnostics,
+                      bool wantJson) {
+  size_t kernels = 0;
+  std::vector<std::string> references, dynamic;
+  for (const ProgramStep &step : program.steps) {
+    kernels += step.kind == FIRN_STEP_KERNEL;
+    if (step.kind == FIRN_STEP_REFERENCE)
+      references.push_back(step.name + " (" + cast<Operator>(step.op).operatorName() + ")");
+  }
+  for (const ProgramPort &input : program.inputs)
+    for (auto [axis, symbol] : llvm::enumerate(input.symbols))
+      if (!symbol.empty())
+        dynamic.push_back(symbol + " (dimension " + std::to_string(axis) + " of input '" + input.name + "')");
+  size_t late = llvm::count_if(program.values, [](const firn_value &v) { return v.op == FIRN_VALUE_SYMBOL; });
+  if (wantJson) {
+    auto json = nlohmann::ordered_json::parse(diagnostics.json());
+    json["schema"] = "firn.check.v1";
+    json["kernels"] = kernels;
+    json["reference_steps"] = references;
+    for (const auto &[node, why] : generated.refusals)
+      json["without_generated_code"].push_back({{"nodes", node}, {"why", why}});
+    json["dynamic_dimensions"] = dynamic;
+    json["dimensions_found_while_running"] = late;
+    json["weights_bytes"] = program.weightBytes;
+    json["arena_bytes"] = program.arenaBytes >= 0 ? nlohmann::ordered_json(program.arenaBytes) : nullptr;
+    return json.dump(2) + "\n";
+  }
   std::string text;
   llvm::raw_string_ostream out(text);
-  size_t operations = 0;
-  std::set<std::string> symbols, late;
-  module.walk([&](Operation *op) {
-    if (isa<Operator>(op) && !isa<ConstantOp>(op))
-      ++operations;
-    for (Value result : op->getResults())
-      if (auto type = dyn_cast<RankedTensorType>(result.getType()))
-        for (const DimExpr &dim : dimsOf(type)) {
-          std::set<std::string> names;
-          dim.collectSymbols(names);
-          for (const std::string &name : names)
-            (name[0] == 'u' && isdigit(name[1]) ? late : symbols).insert(name);
-        }
-  });
-  out << diagnostics.text() << operations << " operators after optimisation; every one is supported\n";
-  out << "dynamic dimensions: " << (symbols.empty() ? "none" : llvm::join(symbols, ", "))
-      << "; found while running: " << late.size() << "\n";
+  if (!diagnostics.all().empty())
+    out << diagnostics.text();
+  out << "every operator is supported: " << kernels << " kernels, " << references.size()
+      << " steps on reference kernels\n";
+  if (!references.empty())
+    out << "slow, on reference kernels:\n";
+  for (const std::string &name : references)
+    out << "  " << name << "\n";
+  out << "dynamic dimensions: " << (dynamic.empty() ? "none" : llvm::join(dynamic, ", ")) << "\n";
+  if (late)
+    out << "dimensions found while running: " << late << "\n";
+  out << "weights " << program.weightBytes << " bytes, arena "
+      << (program.arenaBytes >= 0 ? std::to_string(program.arenaBytes) + " bytes"
+                                  : "by dimensions (firn-inspect prints the formula of the compiled file)")
+      << "\n";
   return text;
 }
 

@@ -51,7 +51,8 @@ int report(mlir::ModuleOp module, const Program &program, const GeneratedKernels
            const std::vector<PassRemark> &remarks, const CompileModelOptions &options);
 
 /// --check: what is dynamic, what would be slow, which memory is needed.
-std::string checkText(mlir::ModuleOp module, const Diagnostics &diagnostics, bool wantJson);
+std::string checkText(const Program &program, const GeneratedKernels &generated, const Diagnostics &diagnostics,
+                      bool wantJson);
 
 } // namespace firn
 #endif
