@@ -77,6 +77,7 @@ private:
   void addAttributes(const model::Node &node, OperationState &state);
   Attribute attributeOf(const model::Attribute &attribute);
   Attribute constantNodeValue(const model::Node &node, Type &type);
+  /// Null for a tensor without contents: an attribute of another kind, or one that was reported.
   Attribute valueOf(const model::Tensor &tensor, Type &type);
   Location locationOf(const model::Node &node, StringRef operation);
   bool isDefault(StringRef operation, StringRef name, Attribute value);
@@ -184,7 +185,10 @@ Type ModuleBuilder::declaredType(const model::Type &type) {
 // --- attributes and constants ----------------------------------------------------------------------------------------
 
 Attribute ModuleBuilder::valueOf(const model::Tensor &tensor, Type &type) {
-  auto tensorType = RankedTensorType::get(tensor.dims, elementTypeOf(context, tensor.dtype));
+  Type elementType = elementTypeOf(context, tensor.dtype);
+  if (!elementType || tensor.isBroken)
+    return {};
+  auto tensorType = RankedTensorType::get(tensor.dims, elementType);
   type = tensorType;
   if (tensor.dtype == FIRN_STRING)
     return strings(tensor.strings);
