@@ -119,12 +119,6 @@ mlir::Value makeIntegers(mlir::OpBuilder &builder, mlir::Location loc, llvm::Arr
 /// firn.reshape without shape operand.
 mlir::Value makeReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, llvm::ArrayRef<DimExpr> dims);
 mlir::Value makeTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, llvm::ArrayRef<int64_t> perm);
-/// A binary operation whose result has the broadcast shape of its operands.
-template <typename OpT>
-mlir::Value makeBinary(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type, mlir::Value a,
-                       mlir::Value b) {
-  return builder.create<OpT>(loc, type, a, b);
-}
 mlir::Value makeAbsent(mlir::OpBuilder &builder, mlir::Location loc);
 
 } // namespace firn

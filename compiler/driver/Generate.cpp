@@ -22,13 +22,7 @@ static std::string symbolFor(FusedOp fused, size_t number) {
 /// The smallest groups: one operation each.
 static void regroup(ArrayRef<Operation *> operations, const TargetDescription &target) {
   for (Operation *op : operations) {
-    Role role = roleOf(op);
-    StringRef kind = role == Role::Contraction                  ? "contraction"
-                     : role == Role::Reduce                     ? "reduce"
-                     : role == Role::Pool                       ? "pool"
-                     : role == Role::Sequence                   ? "sequence"
-                     : role == Role::None || role == Role::View ? ""
-                                                                : "map";
+    StringRef kind = kernelKind(roleOf(op));
     if (!kind.empty())
       packConstants(makeFused({op}, kind), target);
   }

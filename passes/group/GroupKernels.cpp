@@ -58,20 +58,7 @@ public:
             add(op);
   }
 
-  StringRef kind() const {
-    switch (anchorRole) {
-    case Role::Contraction:
-      return "contraction";
-    case Role::Reduce:
-      return "reduce";
-    case Role::Pool:
-      return "pool";
-    case Role::Sequence:
-      return "sequence";
-    default:
-      return "map";
-    }
-  }
+  StringRef kind() const { return kernelKind(anchor ? anchorRole : Role::Elementwise); }
   SmallVector<Operation *> inBlockOrder() const {
     SmallVector<Operation *> list(members.begin(), members.end());
     llvm::sort(list, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });

@@ -154,6 +154,26 @@ Role roleOf(Operation *op) {
   return Role::None;
 }
 
+StringRef kernelKind(Role role) {
+  switch (role) {
+  case Role::None:
+  case Role::View:
+    return "";
+  case Role::Contraction:
+    return "contraction";
+  case Role::Reduce:
+    return "reduce";
+  case Role::Pool:
+    return "pool";
+  case Role::Sequence:
+    return "sequence";
+  case Role::Elementwise:
+  case Role::Remap:
+    return "map";
+  }
+  return "";
+}
+
 bool isInlineOperand(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)

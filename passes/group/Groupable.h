@@ -21,6 +21,10 @@ enum class Role {
 /// None where an element type has no generated code or a result dimension is only found by running the operation.
 Role roleOf(mlir::Operation *op);
 
+/// The kind of a kernel around an operation of this role ("map", "reduce", ...); "" where it makes no kernel of its
+/// own.
+llvm::StringRef kernelKind(Role role);
+
 /// Constants that are written into the kernel instead of read by it: single numbers and the small integer lists that
 /// say axes, bounds and shapes.
 bool isInlineOperand(mlir::Value value);
