@@ -17,7 +17,8 @@ def FoldConstants : Pass<"firn-fold-constants", "::mlir::ModuleOp"> {
   let options = [
     Option<"limit", "limit", "int64_t", "-1", "stop after this many rewrites, -1 for no limit; bisects a miscompile">,
     Option<"maxBytes", "max-bytes", "int64_t", "1 << 30", "do not make a constant larger than this">,
-    Option<"maxGrowth", "max-growth", "int64_t", "1 << 20", "keep a node whose folding adds more bytes than this to the file">
+    Option<"maxGrowth", "max-growth", "int64_t", "1 << 20", "keep a node whose folding adds more bytes than this to the file">,
+    Option<"quantized", "quantized", "std::string", "\"all\"", "constants of small integers that stay: all, read (that a kernel reads as they are) or none">
   ];
 }
 
@@ -45,6 +46,9 @@ def SimplifyMovement : RewritingPass<"firn-simplify-movement"> {
 }
 def SimplifyControl : RewritingPass<"firn-simplify-control"> {
   let summary = "run branches and loops at compile time where their conditions are constants";
+}
+def SimplifyQuantization : RewritingPass<"firn-simplify-quantization"> {
+  let summary = "give constants stored as small integers one form, and convert them behind movements";
 }
 def DecomposeEinsum : RewritingPass<"firn-decompose-einsum"> {
   let summary = "turn einsum into transposes, sums, products and matrix products";

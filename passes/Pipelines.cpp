@@ -33,6 +33,7 @@ void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth, const 
   add(createFoldConstants(folding));
   add(createSimplifyAlgebra());
   add(createSimplifyMovement());
+  add(createSimplifyQuantization());
   add(createEliminateCommon());
   if (rounding) {
     add(createRecognizeNormalizations());
@@ -91,6 +92,10 @@ void buildPreparePipeline(OpPassManager &manager, const PipelineOptions &options
   manager.addPass(createAssignLayout());
   buildOptimisePipeline(manager, options);
   manager.addPass(createDecompose()); // transposes that became one and only move axes of length 1 are views
+  FoldConstantsOptions settling;
+  settling.maxGrowth = options.maxGrowth;
+  settling.quantized = "read";
+  manager.addPass(createFoldConstants(settling));
   buildOptimisePipeline(manager, options);
 }
 

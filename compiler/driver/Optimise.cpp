@@ -24,6 +24,7 @@ LogicalResult optimise(ModuleOp module, const CompileModelOptions &options) {
       manager.addPass(createFoldShapes());
       FoldConstantsOptions folding;
       folding.maxGrowth = pipeline.maxGrowth;
+      folding.quantized = "none"; // each operation is a kernel of its own
       manager.addPass(createFoldConstants(folding));
       manager.addPass(createEliminateDead());
     }

@@ -3,6 +3,7 @@
 
 #include "llvm/Support/Format.h"
 #include <nlohmann/json.hpp>
+#include <set>
 
 using namespace mlir;
 
@@ -87,13 +88,15 @@ int report(ModuleOp, const Program &program, const GeneratedKernels &generated, 
     out << "  " << node << ": " << why << "\n";
     json["refusals"].push_back({{"nodes", node}, {"why", why}});
   }
-  bool isFirst = true;
+  std::set<std::string> known; // passes run several times
   for (const PassRemark &remark : remarks)
     if (remark.isRefusal) {
-      if (isFirst)
+      std::string line = "  " + remark.pass + " " + remark.node + ": " + remark.text + "\n";
+      if (known.empty())
         out << "\nnot rewritten:\n";
-      isFirst = false;
-      out << "  " << remark.pass << " " << remark.node << ": " << remark.text << "\n";
+      if (!known.insert(line).second)
+        continue;
+      out << line;
       json["remarks"].push_back({{"pass", remark.pass}, {"node", remark.node}, {"why", remark.text}});
     }
   out << "\n"

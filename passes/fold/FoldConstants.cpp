@@ -6,6 +6,7 @@
 #include "dialects/firn/Inference.h"
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
+#include "passes/Quantized.h"
 #include "passes/fold/ReferenceCall.h"
 
 #include "mlir/IR/Builders.h"
@@ -27,8 +28,27 @@ int64_t byteSize(RankedTensorType type) {
   return firn_dtype_bytes(dtypeOf(type.getElementType()), type.hasStaticShape() ? type.getNumElements() : 0);
 }
 
+/// Whether the layer that reads `op`'s result multiplies real numbers, and its code takes no integers.
+bool isWeightOfConvolution(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    return isa<ConvOp, ConvTransposeOp>(user) && !user->getOperand(0).getDefiningOp<DequantizeLinearOp>();
+  });
+}
+
+/// Whether integers of at most 8 bits stay what they are: kernels convert them as they read.
+bool staysQuantized(Operation *op, StringRef which) {
+  if (which == "none" || !dequantizesConstant(op))
+    return false;
+  if (which == "all")
+    return !isWeightOfConvolution(op);
+  auto dequantize = dyn_cast<DequantizeLinearOp>(op);
+  return dequantize && isReadQuantized(dequantize);
+}
+
+constexpr int64_t fewBytes = 4096; // not worth a conversion at every run
+
 /// Why `op` is not computed now, or "" if it may be. Operations on values that are not constant are no candidates.
-std::string refusal(Operation *op, int64_t maxGrowth) {
+std::string refusal(Operation *op, int64_t maxGrowth, StringRef quantized) {
   if (isRandom(cast<Operator>(op).operatorName()))
     return "it is random";
   if (!referenceOperator(op))
@@ -41,10 +61,11 @@ std::string refusal(Operation *op, int64_t maxGrowth) {
     if (ElementsAttr constant = constantOf(operand); constant && operand.hasOneUse())
       if (auto bytes = constantBytes(constant))
         growth -= bytes->bytes.size();
-  // Quantised weights stay small in the file and in memory; kernels convert them as they read.
-  if (isa<DequantizeLinearOp>(op) && growth > 4096)
+  if (growth > fewBytes && staysQuantized(op, quantized))
     return "kept quantised: would add " + std::to_string(growth) + " bytes";
-  if (growth > maxGrowth)
+  // Where no kernel takes the integers, a conversion at every run costs more than the bytes.
+  bool isLast = quantized != "all" && dequantizesConstant(op);
+  if (growth > maxGrowth && !isLast)
     return "kept: would add " + std::to_string(growth) + " bytes";
   return "";
 }
@@ -72,8 +93,11 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
         return;
       operands.push_back(constant);
     }
-    if (std::string why = refusal(op, maxGrowth); !why.empty())
-      return report.refuse(op, why);
+    if (std::string why = refusal(op, maxGrowth, quantized); !why.empty()) {
+      if (!isa<CastOp>(op) || quantized != "all") // else a step of a conversion that is still to be recognised
+        report.refuse(op, why);
+      return;
+    }
     std::string whyNot;
     auto values = evaluate(op, operands, maxBytes, whyNot);
     if (!values)

@@ -12,6 +12,7 @@
 // behind), contraction and pool (one, elementwise behind).
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
+#include "passes/Quantized.h"
 #include "passes/group/Groupable.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -131,6 +132,8 @@ private:
 
   bool joinsContraction(Operation *op, Role role, Operation *reader) {
     if (reader == anchor) {
+      if (auto dequantize = dyn_cast<DequantizeLinearOp>(op)) // the product converts its weights itself
+        return productRefusal(anchor, dequantize).empty();
       // Views and transposes of a matmul's operands are read by strides.
       return isa<MatMulOp>(anchor) && isa<TransposeOp, ReshapeOp>(op) && op->getNumResults() == 1;
     }
@@ -172,7 +175,19 @@ struct GroupKernels : impl::GroupKernelsBase<GroupKernels> {
       group(*block, report);
   }
 
+  /// A conversion of quantised weights belongs to each product that reads it.
+  static void separateReaders(Block &block) {
+    for (auto dequantize : llvm::make_early_inc_range(block.getOps<DequantizeLinearOp>())) {
+      if (!isReadQuantized(dequantize))
+        continue;
+      OpBuilder builder(dequantize);
+      while (!dequantize->use_empty() && !dequantize->hasOneUse())
+        dequantize->use_begin()->set(builder.clone(*dequantize)->getResult(0));
+    }
+  }
+
   void group(Block &block, PassReport &report) {
+    separateReaders(block);
     SmallVector<Operation *> operations;
     for (Operation &op : block)
       operations.push_back(&op);

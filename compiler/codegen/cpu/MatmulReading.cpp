@@ -42,37 +42,31 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
   auto dequantize = right.getDefiningOp<DequantizeLinearOp>();
   if (dequantize)
     right = dequantize.getX();
-  // The same spelt out: cast(x) * scale.
-  Value castScale;
-  if (auto mul = right.getDefiningOp<MulOp>())
-    for (auto [product, scale] : {std::pair(mul.getA(), mul.getB()), std::pair(mul.getB(), mul.getA())})
-      if (auto cast = product.getDefiningOp<CastOp>(); cast && !castScale) {
-        auto from = dyn_cast<RankedTensorType>(cast.getX().getType());
-        auto to = dyn_cast<RankedTensorType>(mul.getType());
-        if (!from || !to || !from.getElementType().isInteger(8) || from.getShape() != to.getShape())
-          continue;
-        castScale = scale;
-        right = cast.getX();
-      }
   auto a = viewOf(left), b = viewOf(right);
+  auto swapLast = [](View &view) {
+    std::swap(view.dims[view.rank() - 1], view.dims[view.rank() - 2]);
+    std::swap(view.strides[view.rank() - 1], view.strides[view.rank() - 2]);
+  };
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!a || !b || !type) {
     whyNot = "an operand of the product that is no view of an input";
     return std::nullopt;
   }
+  auto gemm = dyn_cast<GemmOp>(op);
+  if (gemm && gemm.getTransA())
+    swapLast(*a);
+  if (gemm && gemm.getTransB())
+    swapLast(*b);
   if (dequantize) {
     p.isDequantized = true;
-    if (dequantize.getBlockSize() != 0 ||
-        !readAlongColumns(dequantize.getScale(), dequantize.getAxis(), *b, p.scale, p.scaleNumber) ||
-        !readAlongColumns(dequantize.getZeroPoint(), dequantize.getAxis(), *b, p.zeroPoint, p.zeroPointNumber)) {
+    int64_t axis = dequantize.getAxis();
+    if (axis < 0)
+      axis += b->rank();
+    if (gemm && gemm.getTransB())
+      axis = 1 - axis;
+    if (dequantize.getBlockSize() != 0 || !readAlongColumns(dequantize.getScale(), axis, *b, p.scale, p.scaleNumber) ||
+        !readAlongColumns(dequantize.getZeroPoint(), axis, *b, p.zeroPoint, p.zeroPointNumber)) {
       whyNot = "weights quantised otherwise than as a whole or by column";
-      return std::nullopt;
-    }
-  }
-  if (castScale) {
-    p.isDequantized = true;
-    if (!readAlongColumns(castScale, -1, *b, p.scale, p.scaleNumber)) {
-      whyNot = "weights scaled otherwise than as a whole or by column";
       return std::nullopt;
     }
   }
@@ -82,21 +76,6 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
         !readAlongColumns(operandOf(op, 3), -1, *b, p.zeroPoint, p.zeroPointNumber)) {
       whyNot = "zero points by row";
       return std::nullopt;
-    }
-  }
-  auto swapLast = [](View &view) {
-    std::swap(view.dims[view.rank() - 1], view.dims[view.rank() - 2]);
-    std::swap(view.strides[view.rank() - 1], view.strides[view.rank() - 2]);
-  };
-  if (auto gemm = dyn_cast<GemmOp>(op)) {
-    if (gemm.getTransA())
-      swapLast(*a);
-    if (gemm.getTransB()) {
-      if (p.isDequantized) {
-        whyNot = "transposed quantised weights";
-        return std::nullopt;
-      }
-      swapLast(*b);
     }
   }
   if (a->rank() == 0 || b->rank() == 0) {

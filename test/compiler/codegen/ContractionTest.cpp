@@ -209,18 +209,19 @@ TEST_CASE("8-bit weights stay in memory as they are") {
       }
 }
 
-TEST_CASE("8-bit weights scaled by a product stay in memory as they are") {
-  for (const Shape &scale : {Shape{37}, Shape{1, 37}, Shape{}})
+TEST_CASE("8-bit weights of a gemm stay in memory as they are, transposed or not") {
+  for (bool isTransposed : {false, true})
     for (bool isDynamic : {false, true})
       for (int64_t m : {1, 7, 30}) {
-        Shape a{isDynamic ? Dim("m") : Dim(m), 40}, b{40, 37}, r{isDynamic ? Dim("m") : Dim(m), 37};
+        Shape a{isDynamic ? Dim("m") : Dim(m), 40}, r{isDynamic ? Dim("m") : Dim(m), 37}, scale{37};
+        Shape b = isTransposed ? Shape{37, 40} : Shape{40, 37};
         FusedCase c;
         c.sizes["m"] = m;
-        c.inputs = {{a}, {b, "i8", true, -128, 127}, {scale, "f32", false, 0.01, 0.02}};
-        c.body = "%f = firn.cast %1 {to = 1 : i64} : (" + typeText(b, "i8") + ") -> " + typeText(b) +
-                 "\n%w = firn.mul %f, %2 : (" + typeText(b) + ", " + typeText(scale) + ") -> " + typeText(b) +
-                 "\n%p = firn.matmul %0, %w : (" + typeText(a) + ", " + typeText(b) + ") -> " + typeText(r) +
-                 "\nfirn.yield %p : " + typeText(r);
+        c.inputs = {{a}, {b, "i8", true, -128, 127}, {scale, "f32", false, 0.01, 0.02}, {scale, "i8", false, -20, 20}};
+        c.body = "%w = firn.dequantize_linear %1, %2, %3 {axis = " + std::string(isTransposed ? "0" : "-1") +
+                 " : i64} : (" + typeText(b, "i8") + ", " + typeText(scale) + ", " + typeText(scale, "i8") + ") -> " +
+                 typeText(b) + "\n%p = firn.gemm %0, %w {transB = " + (isTransposed ? "1" : "0") + " : i64} : (" +
+                 typeText(a) + ", " + typeText(b) + ") -> " + typeText(r) + "\nfirn.yield %p : " + typeText(r);
         c.result = r;
         REQUIRE(check(c) == "");
       }

@@ -47,3 +47,32 @@ func.func @an_epilogue_that_broadcasts_the_product_stays_outside(%x: tensor<1x8x
   %1 = firn.add %0, %y : (tensor<1x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
   return %1 : tensor<4x16xf32>
 }
+
+// CHECK-LABEL: @bytes_of_weights_join_each_product_that_reads_them
+// CHECK: firn.fused "contraction"
+// CHECK: firn.dequantize_linear
+// CHECK: firn.matmul
+// CHECK: firn.fused "contraction"
+// CHECK: firn.dequantize_linear
+// CHECK: firn.gemm
+// CHECK-NOT: firn.fused
+// CHECK: return
+func.func @bytes_of_weights_join_each_product_that_reads_them(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %q = firn.constant {value = dense<3> : tensor<4x4xi8>} : tensor<4x4xi8>
+  %s = firn.constant {value = dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>} : tensor<4xf32>
+  %w = firn.dequantize_linear %q, %s {axis = 1 : i64} : (tensor<4x4xi8>, tensor<4xf32>) -> tensor<4x4xf32>
+  %0 = firn.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = firn.gemm %0, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %1 : tensor<4x4xf32>
+}
+
+// CHECK-LABEL: @bytes_with_scales_per_row_stay_outside
+// CHECK: firn.fused "map"
+// CHECK: firn.fused "contraction"
+func.func @bytes_with_scales_per_row_stay_outside(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %q = firn.constant {value = dense<3> : tensor<4x4xi8>} : tensor<4x4xi8>
+  %s = firn.constant {value = dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>} : tensor<4xf32>
+  %w = firn.dequantize_linear %q, %s {axis = 0 : i64} : (tensor<4x4xi8>, tensor<4xf32>) -> tensor<4x4xf32>
+  %0 = firn.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
