@@ -71,7 +71,7 @@ def Kernel_OffsetOp : Kernel_Op<"offset", [Pure]> {
   let assemblyFormat = "$buffer `[` $bytes `]` attr-dict";
 }
 def Kernel_CopyOp : Kernel_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "copies `bytes` bytes between buffers that do not overlap";
+  let summary = "copies `bytes` bytes between buffers that do not overlap; nothing where both are one place";
   let arguments = (ins Kernel_BufferType:$source, Kernel_BufferType:$target, Index:$bytes);
   let assemblyFormat = "$source `to` $target `,` $bytes attr-dict";
 }

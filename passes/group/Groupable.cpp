@@ -6,6 +6,7 @@
 #include "runtime/abi/dtype.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -151,6 +152,17 @@ Role roleOf(Operation *op) {
     return onlyFirstResult(op) ? Role::Pool : Role::None;
   if (isa<LSTMOp, GRUOp, RNNOp>(op))
     return Role::Sequence;
+  if (isa<ScatterElementsOp, ScatterNDOp>(op))
+    return Role::Scatter;
+  if (isa<CumSumOp>(op))
+    return Role::Scan;
+  if (isa<TopKOp>(op))
+    return Role::Search;
+  if (auto call = dyn_cast<CallOp>(op))
+    return llvm::StringSwitch<Role>(call.getCallee())
+        .Case("ai.onnx::TensorScatter", Role::Scatter)
+        .Case("ai.onnx::CumProd", Role::Scan)
+        .Default(Role::None);
   return Role::None;
 }
 
@@ -167,6 +179,12 @@ StringRef kernelKind(Role role) {
     return "pool";
   case Role::Sequence:
     return "sequence";
+  case Role::Scatter:
+    return "scatter";
+  case Role::Scan:
+    return "scan";
+  case Role::Search:
+    return "search";
   case Role::Elementwise:
   case Role::Remap:
     return "map";
@@ -193,9 +211,12 @@ bool isInlineOperand(Value value) {
 }
 
 /// Whether the operand is written into the kernel. Weights and biases of contractions and recurrent layers are read by
-/// it, also where all their elements are equal.
+/// it, also where all their elements are equal; so is what scatters, scans and searches work on.
 static bool isInline(OpOperand &operand) {
   Role role = roleOf(operand.getOwner());
+  bool isAlone = role == Role::Scatter || role == Role::Scan || role == Role::Search;
+  if (isAlone && !isAbsent(operand.get()) && (role == Role::Scatter || operand.getOperandNumber() == 0))
+    return false;
   bool isWeight = (role == Role::Contraction || role == Role::Sequence) && constantOf(operand.get());
   return !isWeight && isInlineOperand(operand.get());
 }

@@ -16,6 +16,9 @@ enum class Role {
   Contraction,
   Pool,
   Sequence,
+  Scatter, // a copy with some elements replaced
+  Scan,    // running sums and products
+  Search,  // the largest elements, those that are not zero, ...
 };
 
 /// None where an element type has no generated code or a result dimension is only found by running the operation.

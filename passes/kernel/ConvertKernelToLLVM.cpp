@@ -184,8 +184,13 @@ struct CopyPattern : KernelPattern<kernel::CopyOp> {
   using KernelPattern::KernelPattern;
   LogicalResult matchAndRewrite(kernel::CopyOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    rewriter.create<LLVM::MemcpyOp>(op.getLoc(), adaptor.getTarget(), adaptor.getSource(), adaptor.getBytes(),
-                                    /*isVolatile=*/false);
+    // Where a result has taken an operand's place the bytes are there already.
+    Location loc = op.getLoc();
+    Value isThere =
+        rewriter.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::eq, adaptor.getTarget(), adaptor.getSource());
+    Value none = rewriter.create<LLVM::ConstantOp>(loc, rewriter.getI64Type(), rewriter.getI64IntegerAttr(0));
+    Value bytes = rewriter.create<LLVM::SelectOp>(loc, isThere, none, adaptor.getBytes());
+    rewriter.create<LLVM::MemcpyOp>(loc, adaptor.getTarget(), adaptor.getSource(), bytes, /*isVolatile=*/false);
     rewriter.eraseOp(op);
     return success();
   }

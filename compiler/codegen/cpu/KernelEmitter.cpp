@@ -60,6 +60,12 @@ LogicalResult emitKernel(FusedOp fused, kernel::FuncOp func, const TargetDescrip
     return emitContraction(fused, func, target, whyNot);
   if (kind == "pool")
     return emitPool(fused, func, target, whyNot);
+  if (kind == "scatter")
+    return emitScatter(fused, func, target, whyNot);
+  if (kind == "scan")
+    return emitScan(fused, func, target, whyNot);
+  if (kind == "search")
+    return emitSearch(fused, func, target, whyNot);
   if (kind == "sequence")
     return emitSequence(fused, func, target, whyNot);
   whyNot = "no emitter for fused operations of kind '" + kind.str() + "'";

@@ -37,6 +37,9 @@ mlir::LogicalResult emitMap(FusedOp, kernel::FuncOp, const TargetDescription &, 
 mlir::LogicalResult emitReduce(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitContraction(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitPool(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
+mlir::LogicalResult emitScatter(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
+mlir::LogicalResult emitScan(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
+mlir::LogicalResult emitSearch(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitSequence(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 
 /// Index arithmetic at the top of a kernel: constants and dimension expressions, each made once in the entry block.

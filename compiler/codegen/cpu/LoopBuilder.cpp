@@ -152,6 +152,30 @@ void LoopBuilder::when(Value condition, llvm::function_ref<void()> then, llvm::f
   }
 }
 
+LoopBuilder::Values LoopBuilder::choose(Value condition, llvm::function_ref<Values()> then,
+                                        llvm::function_ref<Values()> otherwise) {
+  auto branch = [&](llvm::function_ref<Values()> values) {
+    return [&, values](OpBuilder &, Location) { b.create<scf::YieldOp>(loc, values()); };
+  };
+  // The builder of the branches is b itself, moved by scf.if's own guards.
+  OpBuilder::InsertionGuard guard(b);
+  auto op = b.create<scf::IfOp>(loc, condition, branch(then), branch(otherwise));
+  return Values(op.getResults());
+}
+
+LoopBuilder::Values LoopBuilder::repeat(TypeRange types, Values state, llvm::function_ref<Value(Values)> goesOn,
+                                        llvm::function_ref<Values(Values)> body) {
+  auto op = b.create<scf::WhileOp>(loc, types, state);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Location> locations(types.size(), loc);
+  Block *before = b.createBlock(&op.getBefore(), {}, types, locations);
+  Values present(before->getArguments());
+  b.create<scf::ConditionOp>(loc, goesOn(present), present);
+  Block *after = b.createBlock(&op.getAfter(), {}, types, locations);
+  b.create<scf::YieldOp>(loc, body(Values(after->getArguments())));
+  return Values(op.getResults());
+}
+
 void LoopBuilder::oneOf(Value which, int64_t count, llvm::function_ref<void(int64_t)> body) {
   if (auto known = constant(which)) {
     if (*known >= 0 && *known < count)

@@ -46,6 +46,11 @@ public:
   Values loop(mlir::Value from, mlir::Value to, int64_t step, Values carried,
               llvm::function_ref<Values(mlir::Value, Values)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = {});
+  /// What `then` or `otherwise` gives.
+  Values choose(mlir::Value condition, llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise);
+  /// While `goesOn(state)` holds, `body(state)` gives the next state; returns the last one.
+  Values repeat(mlir::TypeRange types, Values state, llvm::function_ref<mlir::Value(Values)> goesOn,
+                llvm::function_ref<Values(Values)> body);
   /// A loop that is never unrolled away, even for one iteration.
   void loopAlways(mlir::Value from, mlir::Value to, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   /// Runs `body(i)` for the one i in [0, count) that `which` equals; for no other value of `which`.

@@ -1,5 +1,5 @@
 // The emitters of kinds "map" and "reduce": trace, then one nest after the other.
-#include "compiler/codegen/cpu/KernelEmitter.h"
+#include "compiler/codegen/cpu/LoneOperation.h"
 #include "compiler/codegen/cpu/Nest.h"
 
 using namespace mlir;
@@ -49,6 +49,14 @@ std::vector<std::pair<unsigned, unsigned>> inPlacePairs(FusedOp fused) {
   std::vector<std::pair<unsigned, unsigned>> pairs;
   std::vector<TracedNest> traced;
   std::string whyNot;
+  if (fused.getKind() == "scatter" || fused.getKind() == "scan") {
+    // A scatter reads its data only to copy it, a scan each element before it writes the one in its place.
+    auto lone = LoneOperation::of(fused, whyNot);
+    auto data = lone ? dyn_cast<BlockArgument>(lone->op->getOperand(0)) : BlockArgument();
+    if (data && data.hasOneUse())
+      pairs.push_back({data.getArgNumber(), 0});
+    return pairs;
+  }
   // One nest that reads each element of the operand where it writes the result, and no other.
   if (fused.getKind() != "map" || !traceResults(fused, false, traced, whyNot) || traced.size() != 1)
     return pairs;

@@ -148,6 +148,7 @@ struct CompiledCase::State {
   CompiledKernel kernel;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   firn_kernel function = nullptr;
+  int32_t status = FIRN_FAULT_NONE; // of the last run
   std::vector<char> scratch;
   double flops = 0;
 
@@ -364,6 +365,7 @@ CompiledCase::CompiledCase(const FusedCase &from) : state(std::make_unique<State
 }
 CompiledCase::~CompiledCase() = default;
 const std::string &CompiledCase::failure() const { return state->failure; }
+int CompiledCase::fault() const { return state->status; }
 bool CompiledCase::isParallel() const { return state->kernel.isParallel; }
 double CompiledCase::flops() const { return state->flops; }
 std::string CompiledCase::texts() const {
@@ -375,7 +377,7 @@ void CompiledCase::run(int workers, bool isPoisoned) {
   for (size_t i = state->fused.getNumOperands(); isPoisoned && i < state->buffers.size(); ++i)
     std::memset(state->buffers[i]->data, 0xa5, size_t(state->buffers[i]->bytes));
   Barrier barrier;
-  int32_t status = FIRN_FAULT_NONE;
+  state->status = FIRN_FAULT_NONE;
   int64_t stride = (state->kernel.scratchBytes + 63) / 64 * 64;
   state->scratch.resize(stride * workers + 64);
   auto address = reinterpret_cast<uintptr_t>(state->scratch.data());
@@ -383,7 +385,7 @@ void CompiledCase::run(int workers, bool isPoisoned) {
                         state->dims.data(),
                         state->scratch.data() + (64 - address % 64) % 64,
                         stride,
-                        &status,
+                        &state->status,
                         meet,
                         &barrier};
   if (!state->kernel.isParallel)

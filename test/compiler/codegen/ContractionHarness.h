@@ -52,6 +52,8 @@ public:
   /// Empty, or why the kernel cannot be made.
   const std::string &failure() const;
   void run(int workers, bool isPoisoned = true);
+  /// FIRN_FAULT_ of the last run.
+  int fault() const;
   bool isParallel() const;
   /// "", or how the results differ from the reference.
   std::string compare();
