@@ -112,10 +112,12 @@ std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const Ta
   if (std::string error = writeFile(script, {exports.data(), exports.size()}); !error.empty())
     return error;
   std::string versionScript = "--version-script=" + script;
+  // For a short load: with -Bsymbolic all pointers of the tables are relative ones, for which the loader looks no name
+  // up; with --no-rosegment read-only data is mapped together with the code.
   // libm's and libc's functions are found in the process that loads the artifact: the executor links both.
-  return link.run({"-shared", "-soname", "model.firn", "--gc-sections", "--build-id=none", "--hash-style=gnu", "-z",
-                   "now", "-z", "relro", "-z", "noexecstack", "--no-undefined-version", versionScript.c_str(),
-                   "--unresolved-symbols=ignore-all"},
+  return link.run({"-shared", "-Bsymbolic", "--no-rosegment", "-soname", "model.firn", "--gc-sections",
+                   "--build-id=none", "--hash-style=gnu", "-z", "now", "-z", "relro", "-z", "noexecstack",
+                   "--no-undefined-version", versionScript.c_str(), "--unresolved-symbols=ignore-all"},
                   image);
 }
 

@@ -3,7 +3,6 @@
 #endif
 #include "runtime/src/Image.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -14,6 +13,7 @@
 
 #include "runtime/src/Error.h"
 #include "runtime/src/Hash.h"
+#include "runtime/src/Loader.h"
 #include "runtime/src/Machine.h"
 
 namespace firn::runtime {
@@ -59,6 +59,11 @@ bool readAt(int file, void *to, size_t bytes, uint64_t offset) {
   return true;
 }
 
+static bool isElf(int file) {
+  char start[SELFMAG];
+  return readAt(file, start, sizeof start, 0) && memcmp(start, ELFMAG, SELFMAG) == 0;
+}
+
 firn_status readFooter(int file, const char *name, firn_footer &footer, firn_error *error) {
   struct stat status;
   if (fstat(file, &status) != 0)
@@ -66,10 +71,6 @@ firn_status readFooter(int file, const char *name, firn_footer &footer, firn_err
   if (!S_ISREG(status.st_mode))
     return fail(error, FIRN_UNREADABLE, "%s: is not a regular file", name);
   uint64_t size = uint64_t(status.st_size);
-  char start[4] = {};
-  if (size >= sizeof start && !readAt(file, start, sizeof start, 0))
-    return fail(error, FIRN_UNREADABLE, "%s: cannot be read: %s", name, strerror(errno));
-  bool isElf = memcmp(start, ELFMAG, SELFMAG) == 0;
   if (size < sizeof footer)
     return fail(error, FIRN_BAD_MODEL, "%s: is not a compiled model: %llu bytes are too few", name,
                 static_cast<unsigned long long>(size));
@@ -78,8 +79,9 @@ firn_status readFooter(int file, const char *name, firn_footer &footer, firn_err
   if (memcmp(footer.magic, FIRN_MAGIC, sizeof footer.magic) != 0)
     return fail(
         error, FIRN_BAD_MODEL,
-        isElf ? "%s: has no footer of a compiled model at its end: it is cut off, damaged, or another kind of file"
-              : "%s: is not a compiled model",
+        isElf(file)
+            ? "%s: has no footer of a compiled model at its end: it is cut off, damaged, or another kind of file"
+            : "%s: is not a compiled model",
         name);
   if (footer.footer_hash != xxh64(&footer, offsetof(firn_footer, footer_hash)))
     return fail(error, FIRN_BAD_MODEL, "%s: is damaged: the footer's hash does not fit", name);
@@ -92,7 +94,7 @@ firn_status readFooter(int file, const char *name, firn_footer &footer, firn_err
   uint64_t end = size - sizeof footer;
   if (footer.image_size > footer.weights_offset || footer.weights_offset > end ||
       footer.weights_size != end - footer.weights_offset || footer.weights_offset % FIRN_BUFFER_ALIGNMENT != 0 ||
-      footer.image_size < sizeof(Elf64_Ehdr) || !isElf)
+      footer.image_size < sizeof(Elf64_Ehdr))
     return fail(error, FIRN_BAD_MODEL, "%s: is damaged: the footer's offsets do not fit", name);
   return FIRN_OK;
 }
@@ -114,40 +116,19 @@ firn_status checkMachine(const firn_footer &footer, const char *name, firn_error
 
 namespace {
 
-struct ProgramHeaders {
-  Elf64_Phdr entries[Image::mostSegments * 2];
-  int count;
-};
-
-// The hash is read and not mapped, so that pages of code that is never run do not count as resident.
-firn_status checkHash(int file, const char *name, const firn_footer &footer, firn_error *error) {
-  Xxh64 hash;
-  alignas(64) char chunk[32768];
-  for (uint64_t at = 0; at < footer.image_size;) {
-    size_t bytes = footer.image_size - at < sizeof chunk ? size_t(footer.image_size - at) : sizeof chunk;
-    if (!readAt(file, chunk, bytes, at))
-      return fail(error, FIRN_UNREADABLE, "%s: cannot be read: %s", name, strerror(errno));
-    hash.update(chunk, bytes);
-    at += bytes;
-  }
-  if (hash.finish() != footer.image_hash)
-    return fail(error, FIRN_BAD_MODEL, "%s: is damaged: the hash of its code does not fit", name);
-  return FIRN_OK;
-}
-
-firn_status readHeaders(int file, const char *name, const firn_footer &footer, ProgramHeaders &headers,
-                        firn_error *error) {
+// Takes the program headers from the first `bytes` bytes of the file; the linker puts them right behind the header.
+firn_status takeHeaders(const char *start, size_t bytes, const char *name, const firn_footer &footer,
+                        ProgramHeaders &headers, firn_error *error) {
   Elf64_Ehdr elf;
-  if (!readAt(file, &elf, sizeof elf, 0))
-    return fail(error, FIRN_UNREADABLE, "%s: cannot be read: %s", name, strerror(errno));
+  memcpy(&elf, start, sizeof elf); // readFooter saw that there are so many
   constexpr int most = Image::mostSegments * 2;
-  if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_ident[EI_DATA] != ELFDATA2LSB || elf.e_type != ET_DYN ||
-      elf.e_machine != footer.machine || elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phnum > most ||
-      elf.e_phoff > footer.image_size || elf.e_phnum * sizeof(Elf64_Phdr) > footer.image_size - elf.e_phoff)
+  if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+      elf.e_ident[EI_DATA] != ELFDATA2LSB || elf.e_type != ET_DYN || elf.e_machine != footer.machine ||
+      elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phnum > most || elf.e_phoff > bytes ||
+      elf.e_phnum * sizeof(Elf64_Phdr) > bytes - elf.e_phoff)
     return fail(error, FIRN_BAD_MODEL, "%s: is damaged: its ELF header is not one of a compiled model", name);
   headers.count = elf.e_phnum;
-  if (!readAt(file, headers.entries, headers.count * sizeof(Elf64_Phdr), elf.e_phoff))
-    return fail(error, FIRN_UNREADABLE, "%s: cannot be read: %s", name, strerror(errno));
+  memcpy(headers.entries, start + elf.e_phoff, headers.count * sizeof(Elf64_Phdr));
   int loads = 0;
   for (int i = 0; i < headers.count; ++i) {
     const Elf64_Phdr &header = headers.entries[i];
@@ -160,88 +141,39 @@ firn_status readHeaders(int file, const char *name, const firn_footer &footer, P
   return FIRN_OK;
 }
 
-void findSegments(const ProgramHeaders &headers, Image &image) {
-  link_map *map = nullptr;
-  if (dlinfo(image.handle, RTLD_DI_LINKMAP, &map) != 0 || !map)
-    return;
-  for (int i = 0; i < headers.count; ++i) {
-    const Elf64_Phdr &header = headers.entries[i];
-    if (header.p_type != PT_LOAD)
-      continue;
-    const char *begin = reinterpret_cast<const char *>(map->l_addr + header.p_vaddr);
-    image.segments[image.segmentCount++] = {
-        begin,           begin + header.p_memsz, (header.p_flags & PF_X) != 0, (header.p_flags & PF_W) != 0,
-        header.p_offset, header.p_filesz};
+// Checks the hash of the code, then its headers. The code is read and not mapped, so that pages of code that is never
+// run do not count as resident.
+firn_status checkCode(int file, const char *name, const firn_footer &footer, ProgramHeaders &headers,
+                      firn_error *error) {
+  Xxh64 hash;
+  alignas(64) char chunk[32768];
+  firn_status headersFit = FIRN_OK;
+  for (uint64_t at = 0; at < footer.image_size;) {
+    size_t bytes = footer.image_size - at < sizeof chunk ? size_t(footer.image_size - at) : sizeof chunk;
+    if (!readAt(file, chunk, bytes, at))
+      return fail(error, FIRN_UNREADABLE, "%s: cannot be read: %s", name, strerror(errno));
+    if (at == 0)
+      headersFit = takeHeaders(chunk, bytes, name, footer, headers, error);
+    hash.update(chunk, bytes);
+    at += bytes;
   }
-}
-
-// Whether the loaded read-only segments are those of the file.
-bool isImageOf(int file, const Image &image) {
-  char chunk[8192];
-  for (int i = 0; i < image.segmentCount; ++i) {
-    const Image::Segment &segment = image.segments[i];
-    if (segment.isWritable)
-      continue;
-    for (uint64_t at = 0; at < segment.fileBytes;) {
-      size_t bytes = segment.fileBytes - at < sizeof chunk ? size_t(segment.fileBytes - at) : sizeof chunk;
-      if (!readAt(file, chunk, bytes, segment.fileOffset + at) || memcmp(chunk, segment.begin + at, bytes) != 0)
-        return false;
-      at += bytes;
-    }
-  }
-  return true;
-}
-
-bool isSameFile(int file, const char *path) {
-  struct stat a, b;
-  return fstat(file, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-// Loads the file under the name `path`, unless the loader knows that name already and means another file by it: a model
-// that was replaced on disk while its old version is still open.
-bool loadAs(int file, const char *path, const ProgramHeaders &headers, Image &image) {
-  void *known = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  image.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (known)
-    dlclose(known);
-  if (!image.handle)
-    return false;
-  findSegments(headers, image);
-  if (image.segmentCount && isSameFile(file, path) && (!known || isImageOf(file, image)))
-    return true;
-  unloadImage(image);
-  return false;
+  if (hash.finish() != footer.image_hash)
+    return fail(error, FIRN_BAD_MODEL, "%s: is damaged: the hash of its code does not fit", name);
+  return headersFit;
 }
 
 } // namespace
 
-firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image, firn_error *error) {
+firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image,
+                      const firn_model_desc *&descriptor, firn_error *error) {
   image = {};
-  const char *shown = name ? name : "model in memory";
-  FIRN_CHECK_STATUS(checkHash(file, shown, footer, error));
   ProgramHeaders headers;
-  FIRN_CHECK_STATUS(readHeaders(file, shown, footer, headers, error));
-  // dlopen searches its path for names without a slash.
-  char path[4096];
-  if (name && snprintf(path, sizeof path, strchr(name, '/') ? "%s" : "./%s", name) < int(sizeof path) &&
-      loadAs(file, path, headers, image))
-    return FIRN_OK;
-  const char *reason = dlerror();
-  snprintf(path, sizeof path, "%s", reason ? reason : "the loader confuses it with another file");
-  // Other names of the same file, for when the loader still knows the first one as something else.
-  char alias[128] = "/proc/self/";
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    char full[160];
-    snprintf(full, sizeof full, "%sfd/%d", alias, file);
-    if (loadAs(file, full, headers, image))
-      return FIRN_OK;
-    appendText(alias, sizeof alias, "./");
-  }
-  return fail(error, FIRN_BAD_MODEL, "%s: its code cannot be loaded: %s", shown, path);
-}
-
-const firn_model_desc *findDescriptor(const Image &image) {
-  return static_cast<const firn_model_desc *>(dlsym(image.handle, FIRN_MODEL_SYMBOL));
+  FIRN_CHECK_STATUS(checkCode(file, name, footer, headers, error));
+  FIRN_CHECK_STATUS(loadSharedObject(file, name, headers, footer.machine, image, error));
+  descriptor = static_cast<const firn_model_desc *>(findExport(image, FIRN_MODEL_SYMBOL));
+  if (!descriptor)
+    return fail(error, FIRN_BAD_MODEL, "%s: is not a valid model: it has no symbol %s", name, FIRN_MODEL_SYMBOL);
+  return FIRN_OK;
 }
 
 namespace {
@@ -262,8 +194,7 @@ int visitProgram(dl_phdr_info *program, size_t, void *context) {
     const char *begin = reinterpret_cast<const char *>(program->dlpi_addr + header.p_vaddr);
     const char *end = begin + header.p_memsz;
     isInside |= search.address >= begin && search.address < end;
-    found.segments[found.segmentCount++] = {
-        begin, end, (header.p_flags & PF_X) != 0, (header.p_flags & PF_W) != 0, header.p_offset, header.p_filesz};
+    found.segments[found.segmentCount++] = {begin, end, (header.p_flags & PF_X) != 0, (header.p_flags & PF_W) != 0};
   }
   if (isInside)
     *search.image = found;
@@ -278,8 +209,8 @@ bool findProgramImage(const void *address, Image &image) {
 }
 
 void unloadImage(Image &image) {
-  if (image.handle)
-    dlclose(image.handle);
+  if (image.mapping)
+    unloadSharedObject(image);
   image = {};
 }
 

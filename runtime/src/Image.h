@@ -11,18 +11,23 @@ namespace firn::runtime {
 
 /// Loaded code and tables. Zeroed, it is empty.
 struct Image {
-  static constexpr int mostSegments = 16;
+  static constexpr int mostSegments = 16, mostNeeded = 16;
   struct Segment {
     const char *begin;
     const char *end;
     bool isCode;
     bool isWritable;
-    uint64_t fileOffset;
-    uint64_t fileBytes;
   };
-  void *handle;
+  char *mapping; // NULL: the program's own
+  size_t mappingBytes;
+  uint64_t bias;                   // address minus what the file says
+  uint64_t strings, symbols, hash; // tables of the dynamic section, as the file says
   Segment segments[mostSegments];
   int segmentCount;
+  void *needed[mostNeeded]; // libraries that it is linked with
+  int neededCount;
+  void (*const *destructors)();
+  int64_t destructorCount;
 
   /// Whether [memory, memory + count * size) lies in one segment.
   bool holds(const void *memory, uint64_t count, uint64_t size) const;
@@ -38,15 +43,12 @@ firn_status readFooter(int file, const char *name, firn_footer &footer, firn_err
 /// Refuses other machines and missing CPU features by name.
 firn_status checkMachine(const firn_footer &footer, const char *name, firn_error *error);
 
-/// Checks the hash of the code, then loads it. `name` is the path under which debuggers and profilers will know it, or
-/// NULL for a file that has none.
-firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image, firn_error *error);
-
-/// The descriptor's address, NULL if there is none.
-const firn_model_desc *findDescriptor(const Image &image);
+/// Checks the hash of the code, then loads it and finds the descriptor.
+firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image,
+                      const firn_model_desc *&descriptor, firn_error *error);
 
 /// The program's or library's segments around `address`, for models that are linked in; false if there are none. Such
-/// an image has no handle.
+/// an image is not unloaded.
 bool findProgramImage(const void *address, Image &image);
 
 void unloadImage(Image &image);

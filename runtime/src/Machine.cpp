@@ -1,5 +1,6 @@
 #include "runtime/src/Machine.h"
 
+#include <atomic>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -42,17 +43,17 @@ const char *machineName(uint32_t machine) {
   return nullptr;
 }
 
-#if defined(__x86_64__)
 namespace {
+
+#if defined(__x86_64__)
 uint64_t enabledState() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t(high) << 32) | low;
 }
 bool has(uint32_t word, uint32_t mask) { return (word & mask) == mask; }
-} // namespace
 
-uint32_t hostCpuFeatures() {
+uint32_t readCpuFeatures() {
   uint32_t a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d))
     return 0;
@@ -99,7 +100,7 @@ uint32_t hostCpuFeatures() {
   return features;
 }
 #elif defined(__aarch64__)
-uint32_t hostCpuFeatures() {
+uint32_t readCpuFeatures() {
   unsigned long capabilities = getauxval(AT_HWCAP);
   uint32_t features = 0;
   if (capabilities & (1ul << 1)) // HWCAP_ASIMD
@@ -109,10 +110,10 @@ uint32_t hostCpuFeatures() {
   return features;
 }
 #else
-uint32_t hostCpuFeatures() { return 0; }
+uint32_t readCpuFeatures() { return 0; }
 #endif
 
-namespace {
+constexpr uint32_t isRead = 1u << 31; // no feature has this bit
 
 // The start of a small file of /proc or /sys as terminated text; empty if it cannot be read.
 void readText(const char *path, char *text, size_t capacity) {
@@ -191,6 +192,17 @@ int32_t cgroupQuota(int32_t most) {
 }
 
 } // namespace
+
+uint32_t hostCpuFeatures() {
+  // Under a hypervisor each CPUID leaves the guest: half a dozen cost as much as loading a small model.
+  static std::atomic<uint32_t> known{0};
+  uint32_t features = known.load(std::memory_order_relaxed);
+  if (!features) {
+    features = readCpuFeatures() | isRead;
+    known.store(features, std::memory_order_relaxed);
+  }
+  return features & ~isRead;
+}
 
 int32_t usableCores() {
   cpu_set_t mask;

@@ -39,10 +39,7 @@ firn_status openFile(firn_model &model, const char *path, firn_error *error) {
   const char *name = path ? path : "model in memory";
   FIRN_CHECK_STATUS(readFooter(model.file, name, model.footer, error));
   FIRN_CHECK_STATUS(checkMachine(model.footer, name, error));
-  FIRN_CHECK_STATUS(loadImage(model.file, path, model.footer, model.image, error));
-  model.desc = findDescriptor(model.image);
-  if (!model.desc)
-    return fail(error, FIRN_BAD_MODEL, "%s: is not a valid model: it has no symbol %s", name, FIRN_MODEL_SYMBOL);
+  FIRN_CHECK_STATUS(loadImage(model.file, name, model.footer, model.image, model.desc, error));
   FIRN_CHECK_STATUS(mapWeights(model, name, error));
   return validateModel(model, name, error);
 }

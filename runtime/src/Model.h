@@ -7,7 +7,7 @@
 #include "runtime/src/Image.h"
 
 struct firn_model {
-  int file; // stays open: verification reads it, and its number keeps the loader's name for it unique; -1: linked in
+  int file; // stays open for verification; -1: linked in
   firn_footer footer;
   firn::runtime::Image image;
   const firn_model_desc *desc;

@@ -166,9 +166,9 @@ void firn_pool::workerLoop(Worker &self) {
   }
 }
 
-extern "C" {
+namespace firn::runtime {
 
-firn_status firn_pool_create(const firn_pool_options *options, firn_pool **result, firn_error *error) {
+firn_status makePool(const firn_pool_options *options, firn_pool **result, firn_error *error) {
   succeed(error);
   if (!result)
     return fail(error, FIRN_BAD_ARGUMENT, "no place for the pool was given");
@@ -200,13 +200,30 @@ firn_status firn_pool_create(const firn_pool_options *options, firn_pool **resul
     worker->pool = pool;
     worker->number = w + 1;
     worker->cpu = given.pin ? cpuOf(w + 1) : -1;
-    if (!startWorker(pool, *worker)) {
-      firn_pool_destroy(pool);
-      return fail(error, FIRN_NO_THREADS, "the system refused thread %d of %d", int(w + 2), int(threads));
-    }
   }
   *result = pool;
   return FIRN_OK;
+}
+
+} // namespace firn::runtime
+
+firn_status firn_pool::start(firn_error *error) {
+  while (started < threads - 1)
+    if (!startWorker(this, workers[started]))
+      return fail(error, FIRN_NO_THREADS, "the system refused thread %d of %d", int(started + 2), int(threads));
+  return FIRN_OK;
+}
+
+extern "C" {
+
+firn_status firn_pool_create(const firn_pool_options *options, firn_pool **result, firn_error *error) {
+  FIRN_CHECK_STATUS(makePool(options, result, error));
+  firn_status status = (*result)->start(error);
+  if (status != FIRN_OK) {
+    firn_pool_destroy(*result);
+    *result = nullptr;
+  }
+  return status;
 }
 
 void firn_pool_destroy(firn_pool *pool) {

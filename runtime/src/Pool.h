@@ -42,6 +42,8 @@ struct firn_pool {
 
   /// Takes the workers for a run and wakes those that sleep; false while another session has them.
   bool acquire();
+  /// Starts the threads that are not there yet; only for who has acquired the pool. Returns FIRN_OK or FIRN_NO_THREADS.
+  firn_status start(firn_error *error);
   void giveBack();
   /// Runs kernel(args, w, threads) on all workers and returns when all have finished.
   void run(firn_kernel task, const firn_kernel_args *taskArgs);
@@ -52,6 +54,8 @@ private:
 };
 
 namespace firn::runtime {
+/// firn_pool_create without its threads: start() makes them, so that a session that never runs costs none.
+firn_status makePool(const firn_pool_options *options, firn_pool **pool, firn_error *error);
 int64_t nowNanos();
 /// firn_kernel_args.barrier of steps that run on a pool.
 void poolBarrier(void *pool, int32_t worker, int32_t workers);

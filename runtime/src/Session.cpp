@@ -221,8 +221,8 @@ firn_status runOnce(firn_session &session) {
   session.timesCount = 0;
   session.runStart = session.times ? nowNanos() : 0;
   session.hasWorkers = session.pool && session.model->hasParallelSteps && session.pool->acquire();
-  firn_status status;
-  {
+  firn_status status = session.hasWorkers ? session.pool->start(&session.error) : FIRN_OK;
+  if (status == FIRN_OK) {
     [[maybe_unused]] FloatMode mode;
     status = runSteps(session, 0, session.desc->step_count);
   }
@@ -258,7 +258,7 @@ firn_status createPool(firn_session &session, const firn_session_options &option
   pool.spin_micros = options.spin_micros;
   pool.pin = options.pin;
   session.ownsPool = true;
-  return firn_pool_create(&pool, &session.pool, error);
+  return makePool(&pool, &session.pool, error); // its threads come with the first run
 }
 
 firn_status setUp(firn_session &session, const firn_session_options &options, firn_error *error) {

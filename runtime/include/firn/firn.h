@@ -331,8 +331,9 @@ typedef struct firn_session_options {
 
 /* Makes what one run at a time needs: arena, scratch memory, threads.
  * options: NULL for defaults.
- * Returns FIRN_OK, FIRN_BAD_ARGUMENT, FIRN_NO_MEMORY, FIRN_NO_THREADS.
- * Threads: any.  Memory: allocates; with dynamic input dimensions the arena comes with the first run. */
+ * Returns FIRN_OK, FIRN_BAD_ARGUMENT, FIRN_NO_MEMORY.
+ * Threads: any.  Memory: allocates. The session's own threads start with its first run, and with dynamic input
+ * dimensions the arena comes then. */
 FIRN_API FIRN_MUST_USE firn_status firn_session_create(const firn_model *model, const firn_session_options *options,
                                                        firn_session **session, firn_error *error);
 
@@ -345,10 +346,10 @@ FIRN_API void firn_session_destroy(firn_session *session);
  * outputs: one per model output, in model order. `data` and `bytes` are the caller's memory, or NULL: then `data`
  * becomes memory of the session (or, for an output that is an input or a constant, that one's) that stays valid until
  * the next run. dtype, rank and dims are written. Outputs must not overlap inputs or each other. Returns FIRN_OK,
- * FIRN_BAD_ARGUMENT, FIRN_BAD_INPUT, FIRN_BAD_SHAPE, FIRN_SMALL_OUTPUT, FIRN_FAILED, FIRN_NO_MEMORY, or FIRN_BUSY if
- * `session` is running. firn_session_message says more. Threads: one call at a time per session; sessions of one model
- * run in parallel. Memory: allocates nothing once inputs of these dims (and, for sizes that depend on data, results of
- * these sizes) or larger ones have been seen. */
+ * FIRN_BAD_ARGUMENT, FIRN_BAD_INPUT, FIRN_BAD_SHAPE, FIRN_SMALL_OUTPUT, FIRN_FAILED, FIRN_NO_MEMORY, FIRN_NO_THREADS
+ * (a first run), or FIRN_BUSY if `session` is running. firn_session_message says more. Threads: one call at a time per
+ * session; sessions of one model run in parallel. Memory: allocates nothing once inputs of these dims (and, for sizes
+ * that depend on data, results of these sizes) or larger ones have been seen. */
 FIRN_API FIRN_MUST_USE firn_status firn_session_run(firn_session *session, const firn_tensor *inputs,
                                                     firn_tensor *outputs);
 

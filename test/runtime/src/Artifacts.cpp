@@ -43,8 +43,11 @@ void sealFooter(firn_footer &footer) {
 }
 
 std::string makeArtifact(const std::string &name, const std::vector<float> &weights) {
-  std::string image = readImage(name),
-              tail(reinterpret_cast<const char *>(weights.data()), weights.size() * sizeof(float));
+  return makeFile(readImage(name), weights);
+}
+
+std::string makeFile(const std::string &image, const std::vector<float> &weights) {
+  std::string tail(reinterpret_cast<const char *>(weights.data()), weights.size() * sizeof(float));
   std::string body = image + std::string((4096 - image.size() % 4096) % 4096, '\0') + tail;
   firn_footer footer = makeFooter(image, body, tail);
   return body + std::string(reinterpret_cast<const char *>(&footer), sizeof footer);

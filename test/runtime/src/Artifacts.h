@@ -22,6 +22,9 @@ void sealFooter(firn_footer &footer);
 /// A whole, valid file.
 std::string makeArtifact(const std::string &name, const std::vector<float> &weights = {});
 
+/// The same around any image.
+std::string makeFile(const std::string &image, const std::vector<float> &weights);
+
 /// Where a test may write; removed by the next run.
 std::string temporaryPath(const std::string &name);
 void writeBytes(const std::string &path, const std::string &bytes);
