@@ -145,6 +145,15 @@ private:
     }
     return at;
   }
+  int64_t strings(const firn_string *from, int64_t count) {
+    std::vector<firn_string> entries(from, from + count);
+    for (firn_string &s : entries)
+      s.data = nullptr;
+    int64_t at = table(entries);
+    for (int64_t i = 0; i < count; ++i)
+      point(at + i * sizeof(firn_string), image.append(from[i].data, from[i].length, 1));
+    return at;
+  }
   int64_t attributeData(const firn_attribute &a) {
     switch (a.kind) {
     case FIRN_ATTR_INT:
@@ -153,22 +162,15 @@ private:
     case FIRN_ATTR_FLOAT:
     case FIRN_ATTR_FLOATS:
       return image.append(a.data, a.count * 4, 8);
-    case FIRN_ATTR_STRINGS: {
-      const auto *strings = static_cast<const firn_string *>(a.data);
-      std::vector<firn_string> entries(strings, strings + a.count);
-      for (firn_string &s : entries)
-        s.data = nullptr;
-      int64_t at = table(entries);
-      for (int64_t i = 0; i < a.count; ++i)
-        point(at + i * sizeof(firn_string), image.append(strings[i].data, strings[i].length, 1));
-      return at;
-    }
+    case FIRN_ATTR_STRINGS:
+      return strings(static_cast<const firn_string *>(a.data), a.count);
     case FIRN_ATTR_TENSOR: {
       firn_view view = *static_cast<const firn_view *>(a.data);
       int64_t count = 1;
       for (int32_t i = 0; i < view.rank; ++i)
         count *= view.dims[i];
-      int64_t data = image.append(view.data, firn_dtype_bytes(view.dtype, count), 64);
+      int64_t data = view.dtype == FIRN_STRING ? strings(static_cast<const firn_string *>(view.data), count)
+                                               : image.append(view.data, firn_dtype_bytes(view.dtype, count), 64);
       view.data = nullptr;
       int64_t at = image.append(&view, sizeof view, 8);
       point(at + offsetof(firn_view, data), data);

@@ -64,23 +64,42 @@ void ReferenceAttributes::add(StringRef name, Attribute value) {
     out.kind = FIRN_ATTR_TENSOR;
     out.data = &views.back();
   } else if (auto list = dyn_cast<ArrayAttr>(value)) {
-    stringLists.emplace_back();
-    for (Attribute entry : list) {
-      auto string = dyn_cast<StringAttr>(entry);
-      if (!string)
-        return;
-      texts.push_back(string.getValue().str());
-      stringLists.back().push_back({texts.back().data(), int64_t(texts.back().size())});
-    }
+    if (!keepStrings(list))
+      return;
     out.kind = FIRN_ATTR_STRINGS;
     out.count = stringLists.back().size();
     out.data = stringLists.back().data();
+  } else if (auto tensor = dyn_cast<DictionaryAttr>(value)) { // of strings
+    auto dims = tensor.getAs<DenseI64ArrayAttr>("dims");
+    auto strings = tensor.getAs<ArrayAttr>("strings");
+    if (!dims || !strings || dims.size() > FIRN_MAX_RANK || !keepStrings(strings))
+      return;
+    firn_view view{};
+    view.data = stringLists.back().data();
+    view.dtype = FIRN_STRING;
+    view.rank = dims.size();
+    llvm::copy(dims.asArrayRef(), view.dims);
+    views.push_back(view);
+    out.kind = FIRN_ATTR_TENSOR;
+    out.data = &views.back();
   } else {
     return;
   }
   texts.push_back(name.str());
   out.name = texts.back().c_str();
   attributes.push_back(out);
+}
+
+bool ReferenceAttributes::keepStrings(ArrayAttr list) {
+  stringLists.emplace_back();
+  for (Attribute entry : list) {
+    auto string = dyn_cast<StringAttr>(entry);
+    if (!string)
+      return false;
+    texts.push_back(string.getValue().str());
+    stringLists.back().push_back({texts.back().data(), int64_t(texts.back().size())});
+  }
+  return true;
 }
 
 const firn_operator *referenceOperator(Operation *op) {

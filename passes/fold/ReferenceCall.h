@@ -17,6 +17,8 @@ public:
 
 private:
   void add(llvm::StringRef name, mlir::Attribute value);
+  /// Adds to stringLists; false for a list of anything else.
+  bool keepStrings(mlir::ArrayAttr list);
   std::vector<firn_attribute> attributes;
   std::deque<std::string> texts;
   std::deque<std::vector<firn_string>> stringLists;

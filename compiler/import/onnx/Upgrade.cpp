@@ -87,6 +87,11 @@ const Change changes[] = {
     {"Xor", 7, upgrade::broadcastAttribute},
 };
 
+// The same for ai.onnx.ml.
+const Change learningChanges[] = {
+    {"LabelEncoder", 2, upgrade::labelEncoder2},
+};
+
 void collectNames(const model::Graph &graph, std::unordered_set<std::string> &names) {
   for (const model::Value &value : graph.inputs)
     names.insert(value.name);
@@ -150,7 +155,8 @@ private:
 void Upgrader::upgradeNode(model::Node &&node, model::Graph &added, Facts &facts, std::vector<model::Node> &nodes) {
   if (node.origin.empty())
     node.origin = operatorLabel(node);
-  if (!node.domain.empty() || node.isBroken) {
+  bool isLearning = node.domain == "ai.onnx.ml";
+  if (!(node.domain.empty() || isLearning) || node.isBroken) {
     facts.follow(node);
     nodes.push_back(std::move(node));
     return;
@@ -158,12 +164,12 @@ void Upgrader::upgradeNode(model::Node &&node, model::Graph &added, Facts &facts
   UpgradeContext context(added, facts, used, read, std::move(node), diagnostics);
   std::string type = context.node.type;
   int64_t version = context.node.version;
-  if (version < 6)
+  if (version < 6 && !isLearning)
     upgrade::consumedInputs(context);
-  for (const Change &change : changes)
+  for (const Change &change : isLearning ? llvm::ArrayRef<Change>(learningChanges) : llvm::ArrayRef<Change>(changes))
     if (type == change.name && version < change.version)
       change.rule(context);
-  context.node.version = newestVersion("");
+  context.node.version = newestVersion(context.node.domain);
   for (model::Node &made : context.before) {
     facts.follow(made);
     nodes.push_back(std::move(made));

@@ -13,7 +13,7 @@
 
 namespace firn {
 
-/// Upgrades all nodes of ai.onnx in `graph`, whose nodes are in order. Afterwards their version is the newest.
+/// Upgrades all nodes of ai.onnx and ai.onnx.ml in `graph`, whose nodes are in order. Afterwards their version is the newest.
 void upgradeGraph(model::Graph &graph, Diagnostics &diagnostics);
 
 /// The oldest opset of ai.onnx in which the newest form of the operator means the same, where it is accepted at all
@@ -135,6 +135,8 @@ void recurrent7(UpgradeContext &);
 void dft20(UpgradeContext &);
 void gridSample20(UpgradeContext &);
 void roiAlign16(UpgradeContext &);
+// UpgradeLearning.cpp
+void labelEncoder2(UpgradeContext &); // of ai.onnx.ml
 // UpgradeScan.cpp
 void scan9(UpgradeContext &);
 void scanToLoop(UpgradeContext &);
