@@ -10,6 +10,13 @@ static Type elementTypeOfValue(Value value) {
   return type && !isa<UnknownType>(type.getElementType()) ? type.getElementType() : Type();
 }
 
+/// Whether a size may have been brought forth inside of a branch or body: such a symbol means nothing outside of it.
+static bool isOwnOfBranch(const DimExpr &size) {
+  std::set<std::string> symbols;
+  size.collectSymbols(symbols);
+  return llvm::any_of(symbols, [](const std::string &s) { return s[0] == 'u' || s[0] == '?'; });
+}
+
 // --- if --------------------------------------------------------------------------------------------------------------
 
 std::string IfOp::operatorName() { return "ai.onnx::If"; }
@@ -56,13 +63,16 @@ void IfOp::inferShapes(Inference &inference) {
     Inference::Dims dims;
     for (int64_t axis = 0; axis < left.getRank(); ++axis) {
       DimExpr p = dimOf(left, axis), q = dimOf(right, axis);
-      // A symbol that a branch itself brings forth means nothing outside of it.
-      std::set<std::string> symbols;
-      p.collectSymbols(symbols);
-      bool isInner = llvm::any_of(symbols, [](const std::string &s) { return s[0] == 'u' || s[0] == '?'; });
-      dims.push_back(p == q && !isInner ? p : inference.unknownDim(i, axis));
+      dims.push_back(p == q && !isOwnOfBranch(p) ? p : inference.unknownDim(i, axis));
     }
     inference.result(i, x, dims);
+    auto known = knownNumbers(a), other = knownNumbers(b);
+    if (known && other && known->size() == other->size()) {
+      for (auto [mine, theirs] : llvm::zip(*known, *other))
+        if (mine != theirs || (!isKnown && isOwnOfBranch(mine)))
+          mine = DimExpr::unknown();
+      inference.resultElements(i, *known);
+    }
   }
 }
 
@@ -116,10 +126,7 @@ void LoopOp::inferShapes(Inference &inference) {
     Inference::Dims dims{inference.unknownDim(i, 0)};
     for (int64_t axis = 0; axis < type.getRank(); ++axis) {
       DimExpr inside = dimOf(type, axis);
-      std::set<std::string> symbols;
-      inside.collectSymbols(symbols);
-      bool isInner = llvm::any_of(symbols, [](const std::string &s) { return s[0] == 'u' || s[0] == '?'; });
-      dims.push_back(isInner ? inference.unknownDim(i, axis + 1) : inside);
+      dims.push_back(isOwnOfBranch(inside) ? inference.unknownDim(i, axis + 1) : inside);
     }
     inference.result(i, type.getElementType(), dims);
   }

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <numeric>
 
 namespace firn {
 using Term = DimExpr::Term;
 
 namespace {
+constexpr std::string_view unknownText = "?";
+
 std::string atomsText(const std::vector<DimExpr::AtomRef> &atoms) {
   std::string text;
   for (const DimExpr::AtomRef &atom : atoms)
@@ -34,6 +37,12 @@ DimExpr::DimExpr(int64_t constant) {
 }
 
 DimExpr::DimExpr(std::vector<Term> terms) {
+  for (const Term &term : terms)
+    for (const AtomRef &atom : term.atoms)
+      if (term.coefficient != 0 && atom->text == unknownText) {
+        polynomial = {{1, {atom}}};
+        return;
+      }
   std::map<std::string, Term> sum;
   for (Term &term : terms) {
     std::sort(term.atoms.begin(), term.atoms.end(),
@@ -55,7 +64,69 @@ DimExpr DimExpr::symbol(std::string_view name) {
   return DimExpr(std::vector<Term>{{1, {atom}}});
 }
 
+DimExpr DimExpr::unknown() { return symbol(unknownText); }
+bool DimExpr::isUnknown() const {
+  return polynomial.size() == 1 && polynomial[0].atoms.size() == 1 && polynomial[0].atoms[0]->text == unknownText;
+}
+
+DimExpr DimExpr::inverse(int64_t divisor) {
+  if (divisor == 1)
+    return DimExpr(1);
+  auto atom = std::make_shared<Atom>();
+  atom->function = Function::Inverse;
+  atom->args = {DimExpr(divisor)};
+  atom->text = "inverse(" + std::to_string(divisor) + ")";
+  return DimExpr(std::vector<Term>{{1, {atom}}});
+}
+bool DimExpr::isWhole() const {
+  for (const Term &term : polynomial)
+    for (const AtomRef &atom : term.atoms)
+      if (atom->function == Function::Inverse)
+        return false;
+  return !isUnknown();
+}
+/// Numerator and denominator; nothing where that would be large.
+std::optional<std::pair<DimExpr, int64_t>> DimExpr::overOneDenominator() const {
+  auto denominatorOf = [](const Term &term) {
+    int64_t product = 1;
+    for (const AtomRef &atom : term.atoms)
+      if (atom->function == Function::Inverse)
+        product = wrapMul(product, atom->args[0].constant());
+    return product;
+  };
+  int64_t common = 1;
+  for (const Term &term : polynomial) {
+    int64_t own = denominatorOf(term);
+    if (own < 1 || own > (int64_t(1) << 24) || common > (int64_t(1) << 24))
+      return std::nullopt;
+    common = std::lcm(common, own);
+  }
+  std::vector<Term> numerator;
+  for (const Term &term : polynomial) {
+    Term scaled{wrapMul(term.coefficient, common / denominatorOf(term)), {}};
+    for (const AtomRef &atom : term.atoms)
+      if (atom->function != Function::Inverse)
+        scaled.atoms.push_back(atom);
+    numerator.push_back(std::move(scaled));
+  }
+  return std::make_pair(DimExpr(std::move(numerator)), common);
+}
+DimExpr DimExpr::floor() const {
+  if (isWhole() || isUnknown())
+    return *this;
+  auto fraction = overOneDenominator();
+  return fraction ? fraction->first.floorDiv(DimExpr(fraction->second)) : unknown();
+}
+DimExpr DimExpr::ceil() const {
+  if (isWhole() || isUnknown())
+    return *this;
+  auto fraction = overOneDenominator();
+  return fraction ? fraction->first.ceilDiv(DimExpr(fraction->second)) : unknown();
+}
+
 DimExpr DimExpr::atom(Function function, const DimExpr &a, const DimExpr &b) {
+  if (a.isUnknown() || b.isUnknown())
+    return unknown();
   static const char *const names[] = {"", "floordiv", "ceildiv", "mod", "min", "max"};
   auto atom = std::make_shared<Atom>();
   atom->function = function;
@@ -123,10 +194,10 @@ bool DimExpr::isAtLeast(int64_t bound) const {
       least = wrapAdd(least, term.coefficient);
       continue;
     }
-    if (term.coefficient < 0)
+    if (term.coefficient < 0 || term.atoms[0]->text == unknownText)
       return false;
     for (const AtomRef &atom : term.atoms) {
-      if (atom->function == Function::Symbol)
+      if (atom->function == Function::Symbol || atom->function == Function::Inverse)
         continue;
       const DimExpr &a = atom->args[0], &b = atom->args[1];
       bool nonNegative =
@@ -164,6 +235,8 @@ DimExpr DimExpr::operator*(const DimExpr &other) const {
 }
 
 std::optional<DimExpr> DimExpr::exactDiv(const DimExpr &divisor) const {
+  if (isUnknown() || divisor.isUnknown())
+    return std::nullopt;
   if (divisor.polynomial.size() == 1) { // a monomial must divide each term
     const Term &by = divisor.polynomial[0];
     std::vector<Term> quotient;
@@ -365,6 +438,8 @@ private:
     if (!eat('('))
       return DimExpr::symbol(name);
     auto a = sum();
+    if (a && name == "inverse" && a->isConstant() && a->constant() >= 1 && eat(')'))
+      return DimExpr::inverse(a->constant());
     if (!a || !eat(','))
       return std::nullopt;
     auto b = sum();

@@ -72,9 +72,17 @@ mlir::ElementsAttr constantFromBytes(mlir::RankedTensorType type, llvm::ArrayRef
 mlir::ElementsAttr constantFromMapped(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes,
                                       std::shared_ptr<void> keepAlive);
 
-/// The integer contents of a value where they are known: a constant of i64/i32, or firn.dim_values. At most 4096
-/// elements.
+/// The integer contents of a value where at least some are known (others are DimExpr::unknown()): a constant of i64,
+/// i32 or bool, firn.dim_values, or what inference found (firn.elements). At most 4096 elements.
 std::optional<llvm::SmallVector<DimExpr>> integerElements(mlir::Value value);
+/// The same, of small f32 and f64 tensors too, where they hold simple fractions.
+std::optional<llvm::SmallVector<DimExpr>> knownNumbers(mlir::Value value);
+/// The same of a constant.
+std::optional<llvm::SmallVector<DimExpr>> constantNumbers(mlir::ElementsAttr constant);
+/// The attribute firn.elements for the results of `op` with these contents (nothing: not known); null if none is known.
+/// A list of texts for one result, a list of lists for several.
+mlir::Attribute elementsAttribute(mlir::Operation *op,
+                                  llvm::ArrayRef<std::optional<llvm::SmallVector<DimExpr>>> contents);
 /// The same where all are numbers.
 std::optional<llvm::SmallVector<int64_t>> constantIntegers(mlir::Value value);
 /// The constant that defines `value`, null if none does.

@@ -13,6 +13,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/xxhash.h"
 #include <atomic>
+#include <cmath>
 
 using namespace mlir;
 
@@ -257,46 +258,95 @@ ElementsAttr constantOf(Value value) {
   return constant ? dyn_cast<ElementsAttr>(constant.getValue()) : ElementsAttr();
 }
 
-std::optional<SmallVector<DimExpr>> integerElements(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
+/// What firn.elements (or the expressions of firn.dim_values) says of a result.
+static std::optional<SmallVector<DimExpr>> recordedElements(OpResult result) {
+  Operation *op = result.getOwner();
+  auto known = op->getAttrOfType<ArrayAttr>(isa<DimValuesOp>(op) ? "exprs" : "firn.elements");
+  if (known && op->getNumResults() > 1)
+    known =
+        result.getResultNumber() < known.size() ? dyn_cast<ArrayAttr>(known[result.getResultNumber()]) : ArrayAttr();
+  if (!known)
     return std::nullopt;
-  if (op->getNumResults() == 1)
-    if (auto known = op->getAttrOfType<ArrayAttr>(isa<DimValuesOp>(op) ? "exprs" : "firn.elements")) {
-      SmallVector<DimExpr> elements;
-      for (Attribute text : known) {
-        StringRef s = cast<StringAttr>(text).getValue();
-        auto expr = DimExpr::parse(std::string_view(s.data(), s.size()));
-        if (!expr)
-          return std::nullopt;
-        elements.push_back(*expr);
-      }
-      return elements;
+  SmallVector<DimExpr> elements;
+  for (Attribute entry : known) {
+    auto text = dyn_cast<StringAttr>(entry);
+    auto expr = text ? DimExpr::parse(std::string_view(text.data(), text.size())) : std::nullopt;
+    if (!expr)
+      return std::nullopt;
+    elements.push_back(*expr);
+  }
+  return elements;
+}
+
+Attribute elementsAttribute(Operation *op, ArrayRef<std::optional<SmallVector<DimExpr>>> contents) {
+  Builder builder(op->getContext());
+  SmallVector<Attribute> lists;
+  bool isKnown = false;
+  for (const auto &elements : contents) {
+    isKnown |= elements.has_value();
+    if (!elements) {
+      lists.push_back(builder.getUnitAttr());
+      continue;
     }
-  ElementsAttr constant = constantOf(value);
+    SmallVector<Attribute> texts;
+    for (const DimExpr &e : *elements)
+      texts.push_back(builder.getStringAttr(e.str()));
+    lists.push_back(builder.getArrayAttr(texts));
+  }
+  return !isKnown ? Attribute() : op->getNumResults() == 1 ? lists[0] : builder.getArrayAttr(lists);
+}
+
+/// A simple fraction as an expression: what sizes are scaled by.
+static DimExpr fraction(double number) {
+  for (int64_t divisor = 1; divisor <= 256; divisor *= 2) {
+    double whole = number * double(divisor);
+    if (!(std::abs(whole) <= 65536))
+      return DimExpr::unknown();
+    if (whole == std::floor(whole))
+      return DimExpr(int64_t(whole)) * DimExpr::inverse(divisor);
+  }
+  return DimExpr::unknown();
+}
+
+std::optional<SmallVector<DimExpr>> knownNumbers(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return std::nullopt;
+  if (auto recorded = recordedElements(result))
+    return recorded;
+  return constantNumbers(constantOf(value));
+}
+
+std::optional<SmallVector<DimExpr>> constantNumbers(ElementsAttr constant) {
   if (!constant)
     return std::nullopt;
   auto type = cast<RankedTensorType>(constant.getType());
   auto bytes = constantBytes(constant);
   int32_t dtype = dtypeOf(type.getElementType());
-  int64_t count = type.getNumElements();
-  if (!bytes || count > 4096 || (dtype != FIRN_I64 && dtype != FIRN_I32 && dtype != FIRN_BOOL))
+  int64_t count = type.getNumElements(), size = firn_dtype_bytes(dtype, 1);
+  bool isReal = dtype == FIRN_F32 || dtype == FIRN_F64;
+  if (!bytes || count > (isReal ? 64 : 4096) ||
+      !(isReal || dtype == FIRN_I64 || dtype == FIRN_I32 || dtype == FIRN_BOOL))
     return std::nullopt;
-  int64_t size = firn_dtype_bytes(dtype, 1);
   SmallVector<DimExpr> elements;
   for (int64_t i = 0; i < count; ++i) {
     const char *at = bytes->bytes.data() + (bytes->isSplat ? 0 : i * size);
-    int64_t wide = *at != 0; // bool
-    int32_t narrow;
-    if (dtype == FIRN_I64) {
-      std::memcpy(&wide, at, 8);
-    } else if (dtype == FIRN_I32) {
-      std::memcpy(&narrow, at, 4);
-      wide = narrow;
-    }
-    elements.push_back(DimExpr(wide));
+    auto read = [&](auto number) {
+      std::memcpy(&number, at, sizeof number);
+      return number;
+    };
+    elements.push_back(dtype == FIRN_I64   ? DimExpr(read(int64_t()))
+                       : dtype == FIRN_I32 ? DimExpr(read(int32_t()))
+                       : dtype == FIRN_F32 ? fraction(read(float()))
+                       : dtype == FIRN_F64 ? fraction(read(double()))
+                                           : DimExpr(*at != 0));
   }
   return elements;
+}
+
+std::optional<SmallVector<DimExpr>> integerElements(Value value) {
+  auto type = dyn_cast<TensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType()) ? std::nullopt : knownNumbers(value);
 }
 
 std::optional<SmallVector<int64_t>> constantIntegers(Value value) {

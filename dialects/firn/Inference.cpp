@@ -31,6 +31,10 @@ std::optional<Inference::Dims> Inference::elements(unsigned i) const {
   Value value = operandOf(op, i);
   return value ? integerElements(value) : std::nullopt;
 }
+std::optional<Inference::Dims> Inference::numbers(unsigned i) const {
+  Value value = operandOf(op, i);
+  return value ? knownNumbers(value) : std::nullopt;
+}
 
 int64_t Inference::intAttribute(StringRef name, int64_t fallbackValue) const {
   auto attribute = op->getAttrOfType<IntegerAttr>(name);
@@ -48,11 +52,16 @@ std::optional<SmallVector<int64_t>> Inference::intsAttribute(StringRef name) con
 void Inference::result(unsigned i, Type elementType, std::optional<Dims> dims) {
   if (i >= results.size())
     return;
+  if (dims)
+    for (auto [axisIndex, dim] : llvm::enumerate(*dims))
+      if (!dim.isWhole())
+        dim = unknownDim(i, axisIndex);
   results[i].elementType = elementType;
   results[i].dims = std::move(dims);
 }
 void Inference::resultElements(unsigned i, Dims elements) {
-  if (i < results.size() && elements.size() <= 1024)
+  bool isKnown = llvm::any_of(elements, [](const DimExpr &e) { return !e.isUnknown(); });
+  if (i < results.size() && elements.size() <= 1024 && (isKnown || elements.empty()))
     results[i].elements = std::move(elements);
 }
 

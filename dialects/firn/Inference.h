@@ -15,7 +15,7 @@ public:
   struct Result {
     mlir::Type elementType;
     std::optional<Dims> dims;
-    std::optional<Dims> elements; // integer contents
+    std::optional<Dims> elements; // contents of a small tensor, each known or DimExpr::unknown()
   };
   /// Called for operations without a symbolic rule, or whose result dims depend on data that is not constant.
   using Fallback = std::function<void(Inference &)>;
@@ -29,12 +29,16 @@ public:
   mlir::Type elementType(unsigned i) const;
   /// Dimensions of operand i, nothing where absent or of unknown rank.
   std::optional<Dims> dims(unsigned i) const;
+  /// Integer contents of operand i, nothing where none is known; some may be DimExpr::unknown().
   std::optional<Dims> elements(unsigned i) const;
+  /// The same, of f32 and f64 tensors too: those may hold inverse(q).
+  std::optional<Dims> numbers(unsigned i) const;
 
   int64_t intAttribute(llvm::StringRef name, int64_t fallback) const;
   llvm::StringRef stringAttribute(llvm::StringRef name, llvm::StringRef fallback) const;
   std::optional<llvm::SmallVector<int64_t>> intsAttribute(llvm::StringRef name) const;
 
+  /// An unknown dimension becomes unknownDim().
   void result(unsigned i, mlir::Type elementType, std::optional<Dims> dims);
   void resultElements(unsigned i, Dims elements);
   /// A dimension that only running can tell: a symbol named after the node, result and axis, the same at every
@@ -68,6 +72,8 @@ std::optional<Inference::Dims> broadcast(Inference &inference, const Inference::
 
 // The rules, by family. Where an operand's type is not known yet, a rule leaves its results unknown.
 void inferByLibrary(Inference &);
+// Elements.cpp: contents of an elementwise result, where those of the operands are known. Called after result().
+void inferElements(Inference &);
 // Elementwise.cpp
 void inferUnary(Inference &);
 void inferPredicate(Inference &);

@@ -8,6 +8,13 @@ using namespace mlir;
 
 namespace firn {
 
+/// Numbers of an operand that must all be known to be of use: axes, steps.
+static std::optional<Inference::Dims> constants(Inference &inference, unsigned operand) {
+  auto numbers = inference.elements(operand);
+  bool areKnown = numbers && llvm::all_of(*numbers, [](const DimExpr &e) { return e.isConstant(); });
+  return areKnown ? numbers : std::nullopt;
+}
+
 static DimExpr product(ArrayRef<DimExpr> dims) {
   DimExpr total(1);
   for (const DimExpr &dim : dims)
@@ -74,8 +81,6 @@ void inferReshape(Inference &inference) {
                              ", found " + shapeText(*shape) + " with " + to.str());
   }
   inference.result(0, type, dims);
-  if (auto elements = inference.elements(0); elements && dims.size() <= 1)
-    inference.resultElements(0, *elements);
 }
 
 void inferFlatten(Inference &inference) {
@@ -98,7 +103,7 @@ void inferSqueeze(Inference &inference) {
     return inference.result(0, type, std::nullopt);
   SmallVector<bool> dropped(x->size(), false);
   if (inference.has(1)) {
-    auto axes = inference.elements(1);
+    auto axes = constants(inference, 1);
     if (!axes) {
       auto count = inference.dims(1);
       if (!count || count->size() != 1 || !(*count)[0].isConstant() || (*count)[0].constant() > int64_t(x->size()))
@@ -106,7 +111,7 @@ void inferSqueeze(Inference &inference) {
       return inference.unknownResult(0, type, x->size() - (*count)[0].constant());
     }
     for (const DimExpr &e : *axes) {
-      auto axis = inference.axis(e.isConstant() ? e.constant() : 0, x->size());
+      auto axis = inference.axis(e.constant(), x->size());
       if (!axis)
         return;
       const DimExpr &dim = (*x)[*axis];
@@ -124,12 +129,10 @@ void inferSqueeze(Inference &inference) {
     if (!dropped[i])
       dims.push_back(dim);
   inference.result(0, type, dims);
-  if (auto elements = inference.elements(0))
-    inference.resultElements(0, *elements);
 }
 
 void inferUnsqueeze(Inference &inference) {
-  auto x = inference.dims(0), axes = inference.elements(1);
+  auto x = inference.dims(0), axes = constants(inference, 1);
   Type type = inference.elementType(0);
   if (!x || !axes) {
     auto count = inference.dims(1);
@@ -140,7 +143,7 @@ void inferUnsqueeze(Inference &inference) {
   int64_t rank = x->size() + axes->size();
   SmallVector<bool> inserted(rank, false);
   for (const DimExpr &e : *axes) {
-    auto axis = inference.axis(e.isConstant() ? e.constant() : rank, rank);
+    auto axis = inference.axis(e.constant(), rank);
     if (!axis)
       return;
     if (inserted[*axis])
@@ -151,8 +154,6 @@ void inferUnsqueeze(Inference &inference) {
   for (int64_t i = 0, from = 0; i < rank; ++i)
     dims.push_back(inserted[i] ? DimExpr(1) : (*x)[from++]);
   inference.result(0, type, dims);
-  if (auto elements = inference.elements(0); elements && rank == 1)
-    inference.resultElements(0, *elements);
 }
 
 void inferTranspose(Inference &inference) {
@@ -222,16 +223,6 @@ void inferConcat(Inference &inference) {
     }
   }
   inference.result(0, type, dims);
-  if (dims->size() != 1)
-    return;
-  Inference::Dims all;
-  for (unsigned i = 0; i < inference.operandCount(); ++i) {
-    auto elements = inference.elements(i);
-    if (!elements)
-      return;
-    all.append(elements->begin(), elements->end());
-  }
-  inference.resultElements(0, all);
 }
 
 void inferSplit(Inference &inference) {
@@ -296,7 +287,7 @@ void inferSlice(Inference &inference) {
     return inference.result(0, type, std::nullopt);
   std::optional<Inference::Dims> axes, steps;
   if (inference.has(3))
-    axes = inference.elements(3);
+    axes = constants(inference, 3);
   else if (auto length = inference.dims(1); length && length->size() == 1 && (*length)[0].isConstant()) {
     axes.emplace();
     for (int64_t i = 0; i < (*length)[0].constant() && i < int64_t(x->size()); ++i)
@@ -314,8 +305,6 @@ void inferSlice(Inference &inference) {
   Inference::Dims dims = *x;
   SmallVector<bool> seen(x->size(), false);
   for (size_t i = 0; i < axes->size(); ++i) {
-    if (!(*axes)[i].isConstant())
-      return inference.unknownResult(0, type, x->size());
     auto axis = inference.axis((*axes)[i].constant(), x->size());
     if (!axis || x->empty())
       return;
@@ -347,18 +336,6 @@ void inferSlice(Inference &inference) {
     }
   }
   inference.result(0, type, dims);
-  auto elements = inference.elements(0);
-  if (!elements || x->size() != 1 || axes->size() != 1 || !starts || !ends || !steps)
-    return;
-  const DimExpr &start = (*starts)[0], &end = (*ends)[0], &step = (*steps)[0];
-  if (!start.isConstant() || !end.isConstant() || !step.isConstant())
-    return;
-  int64_t n = elements->size(), by = step.constant();
-  DimExpr from = clampBound(start, DimExpr(n), by > 0), to = clampBound(end, DimExpr(n), by > 0);
-  Inference::Dims kept;
-  for (int64_t i = from.constant(); by > 0 ? i < to.constant() : i > to.constant(); i += by)
-    kept.push_back((*elements)[i]);
-  inference.resultElements(0, kept);
 }
 
 void inferPad(Inference &inference) {
@@ -368,7 +345,7 @@ void inferPad(Inference &inference) {
     return inference.result(0, type, std::nullopt);
   std::optional<Inference::Dims> axes;
   if (inference.has(3)) {
-    axes = inference.elements(3);
+    axes = constants(inference, 3);
   } else {
     axes.emplace();
     for (size_t i = 0; i < x->size(); ++i)
@@ -379,7 +356,7 @@ void inferPad(Inference &inference) {
   if (pads->size() != 2 * axes->size())
     return inference.error("expected " + Twine(2 * axes->size()) + " pads, found " + Twine(pads->size()));
   for (size_t i = 0; i < axes->size(); ++i) {
-    auto axis = inference.axis((*axes)[i].isConstant() ? (*axes)[i].constant() : 0, x->size());
+    auto axis = inference.axis((*axes)[i].constant(), x->size());
     if (!axis)
       return;
     DimExpr &dim = (*x)[*axis];
@@ -441,19 +418,6 @@ void inferGather(Inference &inference) {
     for (const DimExpr &e : *picks)
       if (int64_t n = (*x)[*axis].constant(); e.isConstant() && (e.constant() < -n || e.constant() >= n))
         return inference.error("expected indices in [" + Twine(-n) + ", " + Twine(n - 1) + "], found " + e.str());
-  auto elements = inference.elements(0);
-  if (!elements || !picks || x->size() != 1 || indices->size() > 1)
-    return;
-  Inference::Dims picked;
-  for (const DimExpr &e : *picks) {
-    if (!e.isConstant())
-      return;
-    int64_t at = e.constant() < 0 ? e.constant() + int64_t(elements->size()) : e.constant();
-    if (at < 0 || at >= int64_t(elements->size()))
-      return;
-    picked.push_back((*elements)[at]);
-  }
-  inference.resultElements(0, picked);
 }
 
 void inferGatherElements(Inference &inference) {

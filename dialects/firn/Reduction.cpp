@@ -17,7 +17,7 @@ void inferReduce(Inference &inference) {
   bool hasAxes = inference.has(1) && !(axesDims && axesDims->size() == 1 && (*axesDims)[0] == DimExpr(0));
   if (hasAxes) {
     auto axes = inference.elements(1);
-    if (!axes) {
+    if (!axes || llvm::any_of(*axes, [](const DimExpr &e) { return !e.isConstant(); })) {
       // Which axes is not known: the rank is if they stay, or if their number is known.
       if (keep)
         return inference.unknownResult(0, type, rank);
@@ -26,8 +26,6 @@ void inferReduce(Inference &inference) {
       return inference.result(0, type, std::nullopt);
     }
     for (const DimExpr &e : *axes) {
-      if (!e.isConstant())
-        return inference.result(0, type, std::nullopt);
       auto axis = inference.axis(e.constant(), rank); // C1
       if (!axis)
         return;

@@ -51,19 +51,17 @@ void inferConstantOfShape(Inference &inference) {
       return inference.error("expected at most 2^40 elements, found shape " + shapeText(*shape));
   }
   inference.result(0, type, *shape);
-  // A small integer tensor of known length is known itself.
-  if (!type.isInteger(64) || shape->size() != 1 || !(*shape)[0].isConstant() || (*shape)[0].constant() > 64)
+  // A small tensor of known sizes is known itself.
+  if (!llvm::all_of(*shape, [](const DimExpr &e) { return e.isConstant(); }) || total > 64)
     return;
-  int64_t fill = 0;
-  if (value)
-    if (auto bytes = constantBytes(value))
-      std::memcpy(&fill, bytes->bytes.data(), sizeof fill);
-  inference.resultElements(0, Inference::Dims((*shape)[0].constant(), DimExpr(fill)));
+  auto fill = value ? constantNumbers(value) : std::optional<Inference::Dims>(Inference::Dims{DimExpr(0)});
+  if (fill && fill->size() == 1)
+    inference.resultElements(0, Inference::Dims(total, (*fill)[0]));
 }
 
 void inferRange(Inference &inference) {
   Type type = inference.elementType(0);
-  auto start = inference.elements(0), limit = inference.elements(1), delta = inference.elements(2);
+  auto start = inference.numbers(0), limit = inference.numbers(1), delta = inference.numbers(2);
   if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 || delta->size() != 1) {
     bool isConstant = true;
     for (unsigned i = 0; i < 3; ++i)
@@ -73,8 +71,13 @@ void inferRange(Inference &inference) {
       inference.fallback();
     return;
   }
-  if (!(*delta)[0].isConstant())
-    return inference.unknownResult(0, type, 1);
+  if (!(*delta)[0].isConstant() || !(*start)[0].isWhole() || !(*limit)[0].isWhole()) {
+    inference.unknownResult(0, type, 1);
+    bool isConstant = true;
+    for (unsigned i = 0; i < 3; ++i)
+      isConstant &= bool(constantOf(inference.operation()->getOperand(i)));
+    return isConstant ? inference.fallback() : void();
+  }
   int64_t by = (*delta)[0].constant();
   if (by == 0)
     return inference.error("expected a delta other than 0");

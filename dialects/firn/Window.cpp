@@ -132,6 +132,11 @@ void inferConvTranspose(Inference &inference) {
   for (size_t i = 2; i < w->size(); ++i)
     kernel.push_back((*w)[i].isConstant() ? (*w)[i].constant() : -1);
   size_t spatial = x->size() - 2;
+  if (llvm::is_contained(kernel, -1) && !inference.intsAttribute("kernel_shape")) {
+    Inference::Dims open{(*x)[0], (*w)[1] * DimExpr(inference.intAttribute("group", 1))};
+    open.append(spatial, DimExpr::unknown());
+    return inference.result(0, inference.elementType(0), open);
+  }
   auto window = readWindow(inference, spatial, kernel);
   if (!window)
     return;

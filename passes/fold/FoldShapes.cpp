@@ -3,8 +3,8 @@
 // In:      inferred types, firn.elements attributes.     Out: each such value is a firn.constant (all numbers) or
 //          firn.dim_values; reshapes whose result dimensions are all known lose their shape operand.
 // Keeps:   every value.
-// Leaves:  values with side effects behind them, and operations that yield more than one result; in a module that stays
-//          a graph (passes/GraphForm.h) also arithmetic on open dimensions, which a file says shorter as it was.
+// Leaves:  values of which an element is unknown; in a module that stays a graph (passes/GraphForm.h) also arithmetic
+// on open dimensions, which a file says shorter as it was.
 #include "dialects/firn/Inference.h"
 #include "passes/GraphForm.h"
 #include "passes/PassReport.h"
@@ -32,16 +32,20 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
     isGraph = staysGraph(getOperation());
     SmallVector<Operation *> known, reshapes;
     getOperation().walk([&](Operation *op) {
-      if (op->hasAttr("firn.elements") && op->getNumResults() == 1)
+      if (op->hasAttr("firn.elements"))
         known.push_back(op);
       if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && reshape.getShape() && !dependsOnOwnSymbols(op))
         if (auto type = dyn_cast<RankedTensorType>(reshape.getType()); type && (!isGraph || isNumbers(op, type)))
           reshapes.push_back(op);
     });
-    for (Operation *op : known)
-      replace(op, report);
     for (Operation *op : reshapes)
       op->eraseOperand(1);
+    for (Operation *op : known) {
+      for (OpResult result : op->getResults())
+        replace(result, report);
+      if (op->use_empty() && !isa<IfOp, LoopOp>(op))
+        op->erase();
+    }
   }
 
   static bool isNumbers(Operation *reshape, RankedTensorType to) {
@@ -49,11 +53,12 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
     return from && reshapeNumbers(from, to);
   }
 
-  void replace(Operation *op, PassReport &report) {
-    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    auto elements = integerElements(op->getResult(0));
-    if (!type || !elements || !type.hasStaticShape() || type.getRank() > 1 ||
-        type.getNumElements() != int64_t(elements->size()) ||
+  void replace(OpResult result, PassReport &report) {
+    Operation *op = result.getOwner();
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    auto elements = result.use_empty() ? std::nullopt : integerElements(result);
+    if (!type || !elements || !type.hasStaticShape() || type.getNumElements() != int64_t(elements->size()) ||
+        llvm::any_of(*elements, [](const DimExpr &e) { return e.isUnknown(); }) ||
         !(type.getElementType().isSignlessInteger(64) || type.getElementType().isSignlessInteger(32) ||
           type.getElementType().isInteger(1)))
       return;
@@ -68,7 +73,7 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
         std::memcpy(bytes.data() + i * size, &wide, size);
       }
       replacement = builder.create<ConstantOp>(op->getLoc(), constantFromBytes(type, bytes));
-    } else if (isGraph || type.getElementType().isInteger(1)) {
+    } else if (isGraph || type.getElementType().isInteger(1) || type.getRank() > 1) {
       return;
     } else {
       SmallVector<StringRef> texts;
@@ -80,9 +85,7 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
       replacement = builder.create<DimValuesOp>(op->getLoc(), type, builder.getStrArrayAttr(texts));
     }
     report.rewrite(op);
-    op->getResult(0).replaceAllUsesWith(replacement->getResult(0));
-    if (op->use_empty() && !isa<IfOp, LoopOp>(op))
-      op->erase();
+    result.replaceAllUsesWith(replacement->getResult(0));
   }
 
   bool isGraph = false;

@@ -2,7 +2,8 @@
 //
 // In:      a module of firn ops, any result types.      Out: ranked types with symbolic dimensions wherever a rule
 // tells;
-//          the attribute firn.elements on operations whose small integer result is known as dimension expressions.
+//          the attribute firn.elements on operations with small results whose contents are known, element by element,
+//          as numbers or dimension expressions ("?": this one is not).
 // Keeps:   everything but types.
 // Reports: every broken constraint of every operation as an error at its location, and goes on. A broken branch of an
 // If
@@ -11,6 +12,7 @@
 #include "dialects/firn/Inference.h"
 #include "passes/GraphForm.h"
 #include "passes/Passes.h"
+#include "passes/fold/MovedElements.h"
 #include "passes/fold/ReferenceCall.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -70,6 +72,8 @@ private:
     if (auto branch = dyn_cast<IfOp>(op); branch && keepsAll && ranksDiffer(branch))
       return; // legal in a graph: only running tells the rank
     rule.inferShapes(inference);
+    if (inference.errors().empty())
+      inferMovedElements(inference);
     for (const std::string &message : inference.errors())
       problems.push_back({op, message});
     apply(op, inference);
@@ -89,17 +93,13 @@ private:
         for (auto [result, yielded] : llvm::zip(op->getResults(), region->front().getTerminator()->getOperands()))
           if (isa_and_nonnull<FailOp>(yielded.getDefiningOp()))
             yielded.setType(result.getType());
-    if (op->getNumResults() != 1)
-      return;
-    const auto &elements = inference.inferred()[0].elements;
-    if (!elements) {
+    SmallVector<std::optional<Inference::Dims>> contents;
+    for (const Inference::Result &result : inference.inferred())
+      contents.push_back(result.elements);
+    if (Attribute elements = elementsAttribute(op, contents))
+      op->setAttr("firn.elements", elements);
+    else
       op->removeAttr("firn.elements");
-      return;
-    }
-    SmallVector<Attribute> texts;
-    for (const DimExpr &e : *elements)
-      texts.push_back(StringAttr::get(op->getContext(), e.str()));
-    op->setAttr("firn.elements", ArrayAttr::get(op->getContext(), texts));
   }
 
   void branches(IfOp op, Problems &problems) {

@@ -263,6 +263,11 @@ std::optional<SmallVector<ElementsAttr>> evaluate(Operation *op, ArrayRef<Elemen
 
 // --- inference -------------------------------------------------------------------------------------------------------
 
+/// The name under which an unknown element of an operand is guessed.
+static std::string unknownElement(unsigned operand, size_t n) {
+  return "?" + std::to_string(operand) + "." + std::to_string(n);
+}
+
 /// Sets the operand types of a call with `symbols` at concrete sizes; false where a type is not known.
 static bool setInputs(Call &call, const Inference &inference, const std::map<std::string, int64_t> &sizes,
                       std::deque<std::vector<char>> &storage) {
@@ -297,14 +302,11 @@ static bool setInputs(Call &call, const Inference &inference, const std::map<std
         view.data = storage.back().data();
       }
     } else if (auto elements = inference.elements(i)) {
+      int64_t size = firn_dtype_bytes(view.dtype, 1);
       storage.emplace_back(elements->size() * 8 + 1);
       for (auto [n, e] : llvm::enumerate(*elements)) {
-        int64_t wide = valueOf(e);
-        int32_t narrow = int32_t(wide);
-        if (view.dtype == FIRN_I64)
-          std::memcpy(storage.back().data() + n * 8, &wide, 8);
-        else
-          std::memcpy(storage.back().data() + n * 4, &narrow, 4);
+        int64_t wide = e.isUnknown() ? sizes.at(unknownElement(i, n)) : valueOf(e);
+        std::memcpy(storage.back().data() + n * size, &wide, size); // little-endian: the low bytes come first
       }
       view.data = storage.back().data();
     }
@@ -315,6 +317,7 @@ static bool setInputs(Call &call, const Inference &inference, const std::map<std
 namespace {
 struct Answer {
   std::vector<firn_view> inputs, outputs;
+  std::deque<std::vector<char>> contents; // what the inputs' data points to
   int32_t status = FIRN_CALL_INVALID;
   std::string message;
   bool isSound() const { return status == FIRN_CALL_OK || status == FIRN_CALL_NEEDS_VALUE; }
@@ -325,10 +328,9 @@ struct Answer {
 static std::optional<Answer> ask(const Inference &inference, const firn_operator &reference,
                                  const std::map<std::string, int64_t> &sizes) {
   Call call(inference.operation());
-  std::deque<std::vector<char>> storage;
-  if (!setInputs(call, inference, sizes, storage))
-    return std::nullopt;
   Answer answer;
+  if (!setInputs(call, inference, sizes, answer.contents))
+    return std::nullopt;
   answer.status = reference.infer(&call.call);
   answer.inputs = call.inputs;
   answer.outputs = call.outputs;
@@ -336,18 +338,24 @@ static std::optional<Answer> ask(const Inference &inference, const firn_operator
   return answer;
 }
 
-/// Answers at two sets of sizes, or one where nothing is symbolic.
-static SmallVector<Answer> askTwice(const Inference &inference, const firn_operator &reference,
-                                    const std::set<std::string> &atoms) {
+using Sizes = std::map<std::string, int64_t>;
+
+/// Sound answers at different sizes: each symbol took several values, so that a dimension of a result that follows a
+/// symbol shows it. One answer where nothing is symbolic, none where an operand's type is not known yet.
+static SmallVector<Answer> askRepeatedly(const Inference &inference, const firn_operator &reference,
+                                         const std::set<std::string> &atoms) {
+  if (atoms.empty()) {
+    auto answer = ask(inference, reference, {});
+    return answer ? SmallVector<Answer>{*answer} : SmallVector<Answer>();
+  }
   // Each symbol its own size; multiples of many small numbers so that divisibility rules are met, then smaller ones for
   // tensors of many dimensions.
   static const int64_t sets[2][2][4] = {{{5040, 7920, 9360, 10920}, {15120, 18480, 20160, 25200}},
                                         {{120, 168, 264, 312}, {408, 456, 552, 696}}};
-  SmallVector<Answer> answers;
   for (int isSmall = 0; isSmall < 2; ++isSmall) {
-    answers.clear();
-    for (int set = 0; set < (atoms.empty() ? 1 : 2); ++set) {
-      std::map<std::string, int64_t> sizes;
+    SmallVector<Answer> answers;
+    for (int set = 0; set < 2; ++set) {
+      Sizes sizes;
       int64_t n = 0;
       for (const std::string &atom : atoms) {
         sizes[atom] = sets[isSmall][set][n % 4] + (isSmall ? 960 : 40320) * (n / 4);
@@ -356,20 +364,71 @@ static SmallVector<Answer> askTwice(const Inference &inference, const firn_opera
       auto answer = ask(inference, reference, sizes);
       if (!answer)
         return {};
-      answers.push_back(*answer);
+      if (answer->isSound())
+        answers.push_back(*answer);
     }
-    if (atoms.empty() || llvm::all_of(answers, [](const Answer &a) { return a.isSound(); }))
+    if (answers.size() == 2)
       return answers;
   }
-  // Sizes that must agree differ, perhaps. Ones fit most rules; they tell dtypes and ranks, no dimension.
-  std::map<std::string, int64_t> ones;
+  // Sizes that must agree differ, perhaps. Guesses from a few numbers meet such rules now and then.
+  SmallVector<Answer> answers;
+  std::vector<Sizes> sound;
+  uint64_t state = 0x9e3779b97f4a7c15u;
+  for (int guess = 0; guess < 400 && answers.size() < 8; ++guess) {
+    Sizes sizes;
+    static const int64_t numbers[] = {1, 2, 3, 4, 5, 6, 8, 12};
+    for (const std::string &atom : atoms) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      sizes[atom] = numbers[(state >> 33) % (guess % 2 ? 8 : 3)];
+    }
+    auto answer = ask(inference, reference, sizes);
+    if (!answer->isSound() || llvm::is_contained(sound, sizes))
+      continue;
+    answers.push_back(*answer);
+    sound.push_back(sizes);
+  }
+  bool haveVaried =
+      answers.size() >= 4 && llvm::all_of(atoms, [&](const std::string &atom) {
+        return llvm::any_of(sound, [&](const Sizes &sizes) { return sizes.at(atom) != sound[0].at(atom); });
+      });
+  // Too few: they tell dtypes and ranks, no dimension. Ones fit most rules.
+  Sizes ones;
   for (const std::string &atom : atoms)
     ones[atom] = 1;
-  Answer answer = *ask(inference, reference, ones);
-  for (firn_view &view : answer.outputs)
-    for (int32_t i = 0; i < std::max(view.rank, 0); ++i)
-      view.dims[i] = -1;
-  return {answer};
+  if (answers.empty())
+    answers.push_back(*ask(inference, reference, ones));
+  if (!haveVaried)
+    for (Answer &answer : answers)
+      for (firn_view &view : answer.outputs)
+        for (int32_t i = 0; i < std::max(view.rank, 0); ++i)
+          view.dims[i] = -1;
+  return answers;
+}
+
+/// Dimension `axis` of result r in terms of what the operands have, where all answers agree on it.
+static std::optional<DimExpr> commonDim(const Inference &inference, ArrayRef<Answer> answers, unsigned r, int axis) {
+  auto result = [&](const Answer &answer) { return answer.outputs[r].dims[axis]; };
+  if (llvm::any_of(answers, [&](const Answer &answer) { return result(answer) < 0; }))
+    return std::nullopt;
+  if (llvm::all_of(answers, [&](const Answer &answer) { return result(answer) == result(answers[0]); }))
+    return DimExpr(result(answers[0]));
+  for (unsigned i = 0; i < inference.operandCount(); ++i) {
+    auto dims = inference.dims(i).value_or(Inference::Dims());
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (llvm::all_of(answers, [&](const Answer &answer) { return answer.inputs[i].dims[d] == result(answer); }))
+        return dims[d];
+    // A size that stands in a shape operand; unknown() becomes a symbol of the operation's own.
+    auto elements = inference.elements(i);
+    if (!elements || !inference.elementType(i).isSignlessInteger(64))
+      continue;
+    for (size_t n = 0; n < elements->size(); ++n)
+      if (llvm::all_of(answers, [&](const Answer &answer) {
+            const auto *data = static_cast<const int64_t *>(answer.inputs[i].data);
+            return data && data[n] == result(answer);
+          }))
+        return (*elements)[n];
+  }
+  return std::nullopt;
 }
 
 void inferByReference(Inference &inference) {
@@ -378,40 +437,37 @@ void inferByReference(Inference &inference) {
   if (!reference)
     return inference.error("there is no such operator in the library");
   std::set<std::string> atoms;
-  for (unsigned i = 0; i < inference.operandCount(); ++i)
-    for (const auto &list : {inference.dims(i), inference.elements(i)})
+  for (unsigned i = 0; i < inference.operandCount(); ++i) {
+    auto dims = inference.dims(i), elements = inference.elements(i);
+    if (constantOf(op->getOperand(i)))
+      elements.reset();
+    for (const auto &list : {dims, elements})
       if (list)
-        for (const DimExpr &dim : *list)
-          for (const DimExpr::Term &term : dim.terms())
-            for (const DimExpr::AtomRef &atom : term.atoms)
-              atoms.insert(atom->text);
-  SmallVector<Answer> answers = askTwice(inference, *reference, atoms);
+        for (auto [n, dim] : llvm::enumerate(*list)) {
+          if (dim.isUnknown())
+            atoms.insert(unknownElement(i, n));
+          else
+            for (const DimExpr::Term &term : dim.terms())
+              for (const DimExpr::AtomRef &atom : term.atoms)
+                atoms.insert(atom->text);
+        }
+  }
+  SmallVector<Answer> answers = askRepeatedly(inference, *reference, atoms);
   if (answers.empty())
     return;
   if (atoms.empty() && !answers[0].isSound())
     return inference.error(answers[0].message);
   for (unsigned r = 0; r < op->getNumResults(); ++r) {
-    const firn_view &first = answers.front().outputs[r], &last = answers.back().outputs[r];
+    const firn_view &first = answers.front().outputs[r];
     Type element = elementTypeOf(op->getContext(), first.dtype);
-    if (first.rank < 0 || !element || first.rank != last.rank) {
+    if (first.rank < 0 || !element ||
+        llvm::any_of(answers, [&](const Answer &answer) { return answer.outputs[r].rank != first.rank; })) {
       inference.result(r, element, std::nullopt);
       continue;
     }
     Inference::Dims dims;
-    for (int32_t axis = 0; axis < first.rank; ++axis) {
-      std::optional<DimExpr> dim;
-      if (first.dims[axis] >= 0 && first.dims[axis] == last.dims[axis])
-        dim = DimExpr(first.dims[axis]);
-      for (unsigned i = 0; !dim && i < inference.operandCount(); ++i)
-        if (auto operandDims = inference.dims(i))
-          for (auto [d, expr] : llvm::enumerate(*operandDims))
-            if (first.dims[axis] >= 0 && answers.front().inputs[i].dims[d] == first.dims[axis] &&
-                answers.back().inputs[i].dims[d] == last.dims[axis]) {
-              dim = expr;
-              break;
-            }
-      dims.push_back(dim ? *dim : inference.unknownDim(r, axis));
-    }
+    for (int32_t axis = 0; axis < first.rank; ++axis)
+      dims.push_back(commonDim(inference, answers, r, axis).value_or(DimExpr::unknown()));
     inference.result(r, element, dims);
   }
 }

@@ -51,8 +51,8 @@ std::optional<llvm::SmallVector<mlir::ElementsAttr>>
 evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::ElementsAttr> operands, int64_t maxBytes, std::string &whyNot);
 
 /// Inference by the reference kernel's shape function, for Inference::fallback. With static operands it is exact; with
-/// symbolic ones it is asked at two sets of sizes: a result dimension that follows an operand's dimension in both is
-/// that, one that stays is constant, others are unknown.
+/// symbolic ones it is asked at several sets of sizes: a result dimension that follows an operand's dimension or
+/// element in all of them is that, one that stays is constant, others are unknown.
 void inferByReference(Inference &inference);
 
 } // namespace firn

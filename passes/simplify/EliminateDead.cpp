@@ -47,6 +47,8 @@ public:
 private:
   void add(Operation *op, ArrayAttr exprs) {
     for (Attribute attribute : exprs) {
+      if (auto nested = dyn_cast<ArrayAttr>(attribute)) // of one of several results
+        add(op, nested);
       auto text = dyn_cast<StringAttr>(attribute);
       if (!text || text.getValue().empty())
         continue;

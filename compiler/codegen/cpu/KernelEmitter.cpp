@@ -148,6 +148,7 @@ Value DimValues::atom(const DimExpr::Atom &atom) {
     result = builder.create<arith::MaxSIOp>(loc, a, b);
     break;
   case DimExpr::Function::Symbol:
+  case DimExpr::Function::Inverse: // of contents only, no dimension holds it
     break;
   }
   return cache[atom.text] = result;

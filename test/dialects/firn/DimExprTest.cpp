@@ -71,3 +71,24 @@ TEST_CASE("min_and_max_absorb_what_they_are_compared_with") {
   CHECK(DimExpr::max(n, many) == many);
   CHECK(DimExpr::max(few, m).str() == "max(m, min(512, n))");
 }
+
+TEST_CASE("unknown_is_contagious_and_equals_nothing") {
+  DimExpr unknown = DimExpr::unknown();
+  CHECK((unknown + n).isUnknown());
+  CHECK((unknown - unknown).isUnknown());
+  CHECK((unknown * DimExpr(0)).str() == "0");
+  CHECK(unknown.floorDiv(unknown).isUnknown());
+  CHECK(DimExpr::max(unknown, n).isUnknown());
+  CHECK(unknown != unknown);
+  CHECK_FALSE(unknown.isAtLeast(0));
+  CHECK(DimExpr::parse(unknown.str())->isUnknown());
+}
+
+TEST_CASE("fractions_become_whole_by_floor_and_ceil") {
+  DimExpr half = n * DimExpr::inverse(2);
+  CHECK_FALSE(half.isWhole());
+  CHECK(half.floor().str() == n.floorDiv(DimExpr(2)).str());
+  CHECK(half.ceil().str() == n.ceilDiv(DimExpr(2)).str());
+  CHECK((half + DimExpr::inverse(4)).floor().str() == (n * DimExpr(2) + DimExpr(1)).floorDiv(DimExpr(4)).str());
+  CHECK(DimExpr::parse(half.str())->str() == half.str());
+}

@@ -67,9 +67,9 @@ func.func @result_that_waits_for_data_keeps_its_rank(%x: tensor<4x8xf32>, %c: te
 
 // -----
 
-// Sizes that must agree are different symbols: the shape function refuses each guess but tells the rank.
+// Sizes that must agree are different symbols: guesses that meet the rule tell what the result follows.
 // CHECK-LABEL: @symbols_that_a_rule_ties_keep_the_rank
-// CHECK: firn.call {{.*}} -> tensor<?x?x?x?xf32
+// CHECK: firn.call {{.*}} -> tensor<?x3x?x?xf32, #firn.dims<["n", "", "p", "q"]>>
 func.func @symbols_that_a_rule_ties_keep_the_rank(%x: tensor<?x3x?x?xf32, #firn.dims<["n", "", "h", "w"]>>, %g: tensor<?x?x?x2xf32, #firn.dims<["m", "p", "q", ""]>>) -> tensor<*x!firn.unknown> {
   %0 = firn.call "ai.onnx::GridSample"(%x, %g) : (tensor<?x3x?x?xf32, #firn.dims<["n", "", "h", "w"]>>, tensor<?x?x?x2xf32, #firn.dims<["m", "p", "q", ""]>>) -> tensor<*x!firn.unknown>
   return %0 : tensor<*x!firn.unknown>
@@ -81,5 +81,83 @@ func.func @symbols_that_a_rule_ties_keep_the_rank(%x: tensor<?x3x?x?xf32, #firn.
 // CHECK: firn.squeeze {{.*}} -> tensor<?x?xf32
 func.func @squeeze_by_axes_from_data_keeps_its_rank(%x: tensor<4x1x8xf32>, %a: tensor<1xi64>) -> tensor<*x!firn.unknown> {
   %0 = firn.squeeze %x, %a : (tensor<4x1x8xf32>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// CHECK-LABEL: @one_unknown_size_leaves_the_others_known
+// CHECK: firn.concat {{.*}}firn.elements = ["n", "?", "4"]
+// CHECK: firn.reshape {{.*}} -> tensor<?x?x4xf32, #firn.dims<["n", "u{{[0-9]+}}.0.1", ""]>>
+func.func @one_unknown_size_leaves_the_others_known(%x: tensor<?x8xf32, #firn.dims<["n", ""]>>, %k: tensor<1xi64>) -> tensor<*x!firn.unknown> {
+  %zero = firn.constant {value = dense<0> : tensor<1xi64>} : tensor<1xi64>
+  %four = firn.constant {value = dense<4> : tensor<1xi64>} : tensor<1xi64>
+  %shape = firn.shape %x : (tensor<?x8xf32, #firn.dims<["n", ""]>>) -> tensor<*x!firn.unknown>
+  %n = firn.gather %shape, %zero : (tensor<*x!firn.unknown>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %to = firn.concat %n, %k, %four {axis = 0 : i64} : (tensor<*x!firn.unknown>, tensor<1xi64>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %0 = firn.reshape %x, %to : (tensor<?x8xf32, #firn.dims<["n", ""]>>, tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// Sizes pass through real numbers: half of it, rounded up.
+// CHECK-LABEL: @half_of_a_size
+// CHECK: firn.cast {{.*}}firn.elements = ["floordiv(n+1, 2)"]
+func.func @half_of_a_size(%x: tensor<?x8xf32, #firn.dims<["n", ""]>>) -> tensor<*x!firn.unknown> {
+  %half = firn.constant {value = dense<0.5> : tensor<f32>} : tensor<f32>
+  %shape = firn.shape %x {end = 1 : i64} : (tensor<?x8xf32, #firn.dims<["n", ""]>>) -> tensor<*x!firn.unknown>
+  %f = firn.cast %shape {to = 1 : i64} : (tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  %h = firn.mul %f, %half : (tensor<*x!firn.unknown>, tensor<f32>) -> tensor<*x!firn.unknown>
+  %c = firn.ceil %h : (tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  %0 = firn.cast %c {to = 7 : i64} : (tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// What exporters write for an Expand by a shape with -1 in it.
+// CHECK-LABEL: @minus_one_is_replaced
+// CHECK: firn.where {{.*}}firn.elements = ["n", "1"]
+func.func @minus_one_is_replaced(%x: tensor<?x8xf32, #firn.dims<["n", ""]>>) -> tensor<*x!firn.unknown> {
+  %minus = firn.constant {value = dense<-1> : tensor<1xi64>} : tensor<1xi64>
+  %two = firn.constant {value = dense<2> : tensor<1xi64>} : tensor<1xi64>
+  %shape = firn.shape %x {end = 1 : i64} : (tensor<?x8xf32, #firn.dims<["n", ""]>>) -> tensor<*x!firn.unknown>
+  %s = firn.concat %shape, %minus {axis = 0 : i64} : (tensor<*x!firn.unknown>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %ones = firn.constant_of_shape %two {value = dense<1> : tensor<1xi64>} : (tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %is = firn.equal %s, %minus : (tensor<*x!firn.unknown>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %0 = firn.where %is, %ones, %s : (tensor<*x!firn.unknown>, tensor<*x!firn.unknown>, tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// CHECK-LABEL: @each_part_of_a_split_shape_is_known
+// CHECK: firn.split {{.*}}firn.elements = {{\[}}["n"], ["8"]]
+func.func @each_part_of_a_split_shape_is_known(%x: tensor<?x8xf32, #firn.dims<["n", ""]>>) -> (tensor<*x!firn.unknown>, tensor<*x!firn.unknown>) {
+  %shape = firn.shape %x : (tensor<?x8xf32, #firn.dims<["n", ""]>>) -> tensor<*x!firn.unknown>
+  %0:2 = firn.split %shape {axis = 0 : i64, num_outputs = 2 : i64} : (tensor<*x!firn.unknown>) -> (tensor<*x!firn.unknown>, tensor<*x!firn.unknown>)
+  return %0#0, %0#1 : tensor<*x!firn.unknown>, tensor<*x!firn.unknown>
+}
+
+// -----
+
+// How exporters turn the pads of PyTorch, last axis first, into those of ONNX.
+// CHECK-LABEL: @pads_through_a_matrix
+// CHECK: firn.pad {{.*}} -> tensor<?x?xf32, #firn.dims<["n", "m+n"]>>
+func.func @pads_through_a_matrix(%x: tensor<?x?xf32, #firn.dims<["n", "m"]>>) -> tensor<*x!firn.unknown> {
+  %zeros = firn.constant {value = dense<0> : tensor<3xi64>} : tensor<3xi64>
+  %pairs = firn.constant {value = dense<[-1, 2]> : tensor<2xi64>} : tensor<2xi64>
+  %flat = firn.constant {value = dense<-1> : tensor<1xi64>} : tensor<1xi64>
+  %start = firn.constant {value = dense<-1> : tensor<1xi64>} : tensor<1xi64>
+  %end = firn.constant {value = dense<-9223372036854775807> : tensor<1xi64>} : tensor<1xi64>
+  %axis = firn.constant {value = dense<0> : tensor<1xi64>} : tensor<1xi64>
+  %n = firn.shape %x {end = 1 : i64} : (tensor<?x?xf32, #firn.dims<["n", "m"]>>) -> tensor<*x!firn.unknown>
+  %all = firn.concat %n, %zeros {axis = 0 : i64} : (tensor<*x!firn.unknown>, tensor<3xi64>) -> tensor<*x!firn.unknown>
+  %rows = firn.reshape %all, %pairs : (tensor<*x!firn.unknown>, tensor<2xi64>) -> tensor<*x!firn.unknown>
+  %back = firn.slice %rows, %start, %end, %axis, %start : (tensor<*x!firn.unknown>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %turned = firn.transpose %back {perm = array<i64: 1, 0>} : (tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  %pads = firn.reshape %turned, %flat : (tensor<*x!firn.unknown>, tensor<1xi64>) -> tensor<*x!firn.unknown>
+  %0 = firn.pad %x, %pads : (tensor<?x?xf32, #firn.dims<["n", "m"]>>, tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
   return %0 : tensor<*x!firn.unknown>
 }
