@@ -76,6 +76,107 @@ void inferGemm(Inference &inference) {
   inference.result(0, inference.elementType(0), dims);
 }
 
+namespace {
+/// Sizes of Q, K or V.
+struct HeadDims {
+  DimExpr batch, heads, length, size;
+};
+} // namespace
+
+/// The heads of operand i; nothing where its shape is not known, or wrong (reported).
+static std::optional<HeadDims> headDims(Inference &inference, unsigned i, StringRef headsName) {
+  static const char *const names[] = {"Q", "K", "V"};
+  auto dims = inference.dims(i);
+  if (!dims)
+    return std::nullopt;
+  int64_t heads = inference.intAttribute(headsName, 0);
+  if (dims->size() == 4) // attention_c1
+    return HeadDims{(*dims)[0], (*dims)[1], (*dims)[2], (*dims)[3]};
+  if (dims->size() != 3) {
+    inference.error("expected " + Twine(names[i]) + " of rank 3 or 4, found shape " + shapeText(*dims));
+    return std::nullopt;
+  }
+  if (heads <= 0) { // attention_c5
+    inference.error("expected a positive " + headsName + " where " + names[i] + " has 3 axes, found " + Twine(heads));
+    return std::nullopt;
+  }
+  auto size = (*dims)[2].exactDiv(DimExpr(heads));
+  if (!size && (*dims)[2].isConstant()) {
+    inference.error("expected the last dimension of " + Twine(names[i]) + " " + shapeText(*dims) +
+                    " to be a multiple of " + headsName + "=" + Twine(heads));
+    return std::nullopt;
+  }
+  return HeadDims{(*dims)[0], DimExpr(heads), (*dims)[1], size ? *size : (*dims)[2].floorDiv(DimExpr(heads))};
+}
+
+void inferAttention(Inference &inference) {
+  unsigned results = inference.operation()->getNumResults();
+  Type element = inference.elementType(0), valueElement = inference.elementType(2);
+  auto unknown = [&] {
+    for (unsigned i = 0; i < results; ++i)
+      inference.result(i, i == 2 ? valueElement : element, std::nullopt);
+  };
+  auto qDims = inference.dims(0);
+  auto q = headDims(inference, 0, "q_num_heads"), k = headDims(inference, 1, "kv_num_heads"),
+       v = headDims(inference, 2, "kv_num_heads");
+  if (!q || !k || !v)
+    return unknown();
+  auto require = [&](const DimExpr &a, const DimExpr &b, StringRef what) {
+    if (mayDiffer(a, b))
+      inference.error("expected " + what + ", found " + a.str() + " and " + b.str());
+  };
+  require(q->batch, k->batch, "Q and K of one batch size"); // attention_c1
+  require(q->batch, v->batch, "Q and V of one batch size");
+  require(q->size, k->size, "heads of Q and K of one size"); // attention_c2
+  require(k->length, v->length, "K and V of one length");    // attention_c3
+  require(k->heads, v->heads, "as many heads of K as of V");
+  if (q->heads.isConstant() && k->heads.isConstant() && q->heads.constant() != 0 && // attention_c4
+      (k->heads.constant() <= 0 || q->heads.constant() % k->heads.constant() != 0))
+    inference.error("expected the heads of Q to be a multiple of those of K, found " + q->heads.str() + " and " +
+                    k->heads.str());
+  DimExpr total = k->length;
+  bool isJoined = inference.intAttribute("joined", 0) != 0;
+  if (inference.has(4) && !isJoined) {
+    auto past = inference.dims(4);
+    if (!past)
+      return unknown();
+    if (past->size() != 4)
+      return inference.error("expected past_key of rank 4, found shape " + shapeText(*past));
+    total = total + (*past)[2];
+  }
+  if (auto mask = inference.dims(3)) { // attention_c6
+    Inference::Dims scores{q->batch, q->heads, q->length, total};
+    bool fits = !mask->empty() && mask->size() <= 4;
+    for (size_t i = 1; fits && i <= mask->size(); ++i) {
+      const DimExpr &given = (*mask)[mask->size() - i], &wanted = scores[4 - i];
+      bool isShorter = i == 1 && given.isConstant() && wanted.isConstant() && given.constant() <= wanted.constant();
+      fits = isShorter || given == DimExpr(1) || !mayDiffer(given, wanted);
+    }
+    if (!fits)
+      inference.error("expected attn_mask to broadcast to " + shapeText(scores) + ", found " + shapeText(*mask));
+  }
+  Inference::Dims y{q->batch, q->length, q->heads * v->size};
+  if (qDims->size() == 4)
+    y = {q->batch, q->heads, q->length, v->size};
+  inference.result(0, element, y);
+  if (results > 1)
+    inference.result(1, element, Inference::Dims{q->batch, k->heads, total, k->size});
+  if (results > 2)
+    inference.result(2, valueElement, Inference::Dims{q->batch, v->heads, total, v->size});
+  if (results > 3)
+    inference.result(3, element, Inference::Dims{q->batch, q->heads, q->length, total});
+}
+
+void inferRotaryEmbedding(Inference &inference) {
+  auto x = inference.dims(0);
+  if (x && x->size() != 3 && x->size() != 4) // rotary_embedding_c1
+    return inference.error("expected X of rank 3 or 4, found shape " + shapeText(*x));
+  int64_t heads = inference.intAttribute("num_heads", 0);
+  if (x && x->size() == 3 && heads <= 0) // rotary_embedding_c2
+    return inference.error("expected a positive num_heads where X has 3 axes, found " + Twine(heads));
+  inference.result(0, inference.elementType(0), x);
+}
+
 void inferEinsum(Inference &inference) {
   std::string equation;
   for (char c : inference.stringAttribute("equation", ""))

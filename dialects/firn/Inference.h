@@ -90,6 +90,8 @@ void inferGemm(Inference &);
 void inferEinsum(Inference &);
 void inferMatMulInteger(Inference &);
 void inferQLinearMatMul(Inference &);
+void inferAttention(Inference &);
+void inferRotaryEmbedding(Inference &);
 // Window.cpp
 void inferConv(Inference &);
 void inferConvTranspose(Inference &);

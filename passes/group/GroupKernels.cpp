@@ -9,7 +9,7 @@
 // Leaves:  operations of Role::None.
 //
 // Groups grow backwards from a root: map (elementwise and index remaps), reduce (one reduction, elementwise before and
-// behind), contraction and pool (one, elementwise behind).
+// behind), contraction and pool (one, elementwise behind), attention (views in front).
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
 #include "passes/Quantized.h"
@@ -93,6 +93,7 @@ private:
     if (!anchor)
       return joinsMap(op, role, reader);
     return anchorRole == Role::Contraction || anchorRole == Role::Pool ? joinsContraction(op, role, reader)
+           : anchorRole == Role::Attention                             ? joinsAttention(op)
            : anchorRole == Role::Reduce                                ? joinsReduce(op, role, reader)
                                                                        : false;
   }
@@ -143,6 +144,15 @@ private:
   }
   bool isOperandView(Operation *op) const {
     return isa<TransposeOp, ReshapeOp>(op) && members.contains(op) && op->isBeforeInBlock(anchor);
+  }
+
+  /// Views of the operands are read by strides.
+  static bool joinsAttention(Operation *op) {
+    if (op->getNumResults() != 1)
+      return false;
+    if (auto slice = dyn_cast<SliceOp>(op))
+      return llvm::all_of(slice.getBounds(), [](Value v) { return isAbsent(v) || constantIntegers(v); });
+    return isa<TransposeOp, ReshapeOp>(op);
   }
 
   bool joinsReduce(Operation *op, Role role, Operation *reader) {

@@ -163,6 +163,8 @@ Role roleOf(Operation *op) {
         .Case("ai.onnx::TensorScatter", Role::Scatter)
         .Case("ai.onnx::CumProd", Role::Scan)
         .Default(Role::None);
+  if (isa<AttentionOp>(op))
+    return onlyFirstResult(op) ? Role::Attention : Role::None;
   return Role::None;
 }
 
@@ -173,6 +175,8 @@ StringRef kernelKind(Role role) {
     return "";
   case Role::Contraction:
     return "contraction";
+  case Role::Attention:
+    return "attention";
   case Role::Reduce:
     return "reduce";
   case Role::Pool:
@@ -211,13 +215,15 @@ bool isInlineOperand(Value value) {
 }
 
 /// Whether the operand is written into the kernel. Weights and biases of contractions and recurrent layers are read by
-/// it, also where all their elements are equal; so is what scatters, scans and searches work on.
+/// it, also where all their elements are equal; so is what attention reads and what scatters, scans and searches work
+/// on.
 static bool isInline(OpOperand &operand) {
   Role role = roleOf(operand.getOwner());
   bool isAlone = role == Role::Scatter || role == Role::Scan || role == Role::Search;
   if (isAlone && !isAbsent(operand.get()) && (role == Role::Scatter || operand.getOperandNumber() == 0))
     return false;
-  bool isWeight = (role == Role::Contraction || role == Role::Sequence) && constantOf(operand.get());
+  bool isWeight =
+      (role == Role::Contraction || role == Role::Attention || role == Role::Sequence) && constantOf(operand.get());
   return !isWeight && isInlineOperand(operand.get());
 }
 

@@ -14,6 +14,7 @@ enum class Role {
   Remap,       // each element from one element elsewhere
   Reduce,      // rows to numbers, or rows by numbers of the row
   Contraction,
+  Attention,
   Pool,
   Sequence,
   Scatter, // a copy with some elements replaced

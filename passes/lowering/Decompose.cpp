@@ -6,6 +6,8 @@
 // Leaves:  an operation whose parameters (axes, sizes) are not constants.
 //   %1 = firn.gemm %a, %b, %c {transB = 1}     ==>   %0 = firn.transpose %b; %1 = firn.matmul %a, %0; firn.add %1, %c
 //   %1 = firn.batch_normalization %x, ...      ==>   firn.mul %x, %scale; firn.add, with [C, 1, ...] constants
+//   %1:3 = firn.attention with a cache         ==>   firn.concat twice, firn.attention of what they give
+//   %1 = firn.rotary_embedding %x, ...         ==>   slices, products and sums in f32, firn.concat
 #include "passes/Passes.h"
 #include "passes/Rules.h"
 
@@ -256,6 +258,159 @@ bool decomposeVariadic(Operation *op, RuleRewriter &rewriter) {
   return true;
 }
 
+// --- attention -------------------------------------------------------------------------------------------------------
+
+int64_t numberOf(Operation *op, StringRef name, int64_t fallback) {
+  auto value = op->getAttrOfType<IntegerAttr>(name);
+  return value ? value.getInt() : fallback;
+}
+
+/// [batch, length, heads * size] as [batch, heads, length, size]; such a value itself. Null where sizes do not divide.
+Value splitHeads(RuleRewriter &rewriter, Location loc, Value x, int64_t heads) {
+  SmallVector<DimExpr> d = dimsOf(rankedType(x));
+  if (d.size() == 4)
+    return x;
+  auto size = heads > 0 ? d[2].exactDiv(DimExpr(heads)) : std::nullopt;
+  if (!size)
+    return {};
+  return makeTranspose(rewriter, loc, makeReshape(rewriter, loc, x, {d[0], d[1], DimExpr(heads), *size}), {0, 2, 1, 3});
+}
+
+/// Keys and values that grow a cache: the cache becomes a tensor of its own, which attention reads.
+bool decomposeAttention(AttentionOp op, RuleRewriter &rewriter) {
+  auto isRead = [&](unsigned i) { return i < op->getNumResults() && !op->getResult(i).use_empty(); };
+  Value past[2] = {operandOf(op, 4), operandOf(op, 5)};
+  if (numberOf(op, "joined", 0) || (!past[0] && !isRead(1) && !isRead(2)))
+    return false;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (operandOf(op, i) && !rankedType(operandOf(op, i)))
+      return false;
+  if (isRead(3) || !past[0] != !past[1]) {
+    rewriter.refuse(op, "its scores are read");
+    return false;
+  }
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  Value present[2];
+  SmallVector<Value> operands(op->getOperands());
+  for (unsigned i : {0u, 1u}) {
+    present[i] = splitHeads(rewriter, loc, op->getOperand(1 + i), numberOf(op, "kv_num_heads", 0));
+    if (!present[i]) {
+      rewriter.refuse(op, "the size of its heads is not known");
+      return false;
+    }
+    if (!past[i])
+      continue;
+    SmallVector<DimExpr> dims = dimsOf(rankedType(present[i]));
+    dims[2] = dims[2] + dimOf(rankedType(past[i]), 2);
+    auto type = tensorType(rankedType(past[i]).getElementType(), dims);
+    present[i] = rewriter.create<ConcatOp>(loc, type, ValueRange{past[i], present[i]}, 2);
+    operands[1 + i] = present[i];
+  }
+  OperationState state(loc, AttentionOp::getOperationName(), operands, op->getResult(0).getType(), op->getAttrs());
+  if (past[0])
+    state.attributes.set("joined", rewriter.getI64IntegerAttr(1));
+  SmallVector<Value> results{rewriter.create(state)->getResult(0), present[0], present[1], Value()};
+  results.resize(op->getNumResults());
+  rewriter.replace(op, results, past[0] ? "the cache is a tensor of its own" : "keys and values are views");
+  return true;
+}
+
+bool decomposeRotaryEmbedding(RotaryEmbeddingOp op, RuleRewriter &rewriter) {
+  Value x = operandOf(op, 0), caches[2] = {operandOf(op, 1), operandOf(op, 2)}, positions = operandOf(op, 3);
+  auto type = rankedType(x);
+  if (!type || !rankedType(op.getResult()) || !rankedType(caches[0]) || !rankedType(caches[1]) ||
+      (positions && !rankedType(positions)))
+    return false;
+  Type element = type.getElementType(), wide = element.isF64() ? element : Type(rewriter.getF32Type());
+  SmallVector<DimExpr> d = dimsOf(type);
+  bool isRow = d.size() == 3; // heads inside of rows
+  DimExpr heads = isRow ? DimExpr(numberOf(op, "num_heads", 0)) : d[1];
+  auto size = isRow ? d[2].exactDiv(heads) : std::optional(d[3]);
+  int64_t rotated = numberOf(op, "rotary_embedding_dim", 0);
+  if (!size || !size->isConstant() || rotated > size->constant() || rotated % 2 ||
+      rankedType(caches[0]).getRank() != (positions ? 2 : 3)) {
+    rewriter.refuse(op, "the size of its heads is not known");
+    return false;
+  }
+  rotated = rotated ? rotated : size->constant();
+  bool isInterleaved = numberOf(op, "interleaved", 0) != 0;
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  DimExpr batch = d[0], length = isRow ? d[1] : d[2], half(rotated / 2), one(1);
+  auto widened = [&](Value value) -> Value {
+    auto from = rankedType(value);
+    if (from.getElementType() == wide)
+      return value;
+    return rewriter.create<CastOp>(loc, tensorType(wide, dimsOf(from)), value, dtypeOf(wide));
+  };
+  // Position and angle along the axes of x, heads repeated.
+  Value angles[2];
+  for (unsigned i : {0u, 1u}) {
+    Value cache = caches[i];
+    if (positions)
+      cache = rewriter.create<GatherOp>(loc, tensorType(element, {batch, length, half}), cache, positions, 0);
+    SmallVector<DimExpr> dims{batch, isRow ? length : one, isRow ? one : length, half};
+    if (isInterleaved)
+      dims.push_back(one);
+    angles[i] = widened(makeReshape(rewriter, loc, cache, dims));
+  }
+  SmallVector<DimExpr> headDims{batch, isRow ? length : heads, isRow ? heads : length, *size};
+  Value all = isRow ? makeReshape(rewriter, loc, x, headDims) : x;
+  auto slice = [&](Value from, int64_t axis, int64_t begin, int64_t end) -> Value {
+    auto fromType = rankedType(from);
+    SmallVector<DimExpr> dims = dimsOf(fromType);
+    dims[axis] = DimExpr(end - begin);
+    if (dims == dimsOf(fromType))
+      return from;
+    SmallVector<Value> bounds{makeIntegers(rewriter, loc, {begin}), makeIntegers(rewriter, loc, {end}),
+                              makeIntegers(rewriter, loc, {axis})};
+    return rewriter.create<SliceOp>(loc, tensorType(fromType.getElementType(), dims), from, bounds);
+  };
+  Value turning = slice(all, 3, 0, rotated);
+  int64_t axis = 3;
+  if (isInterleaved) { // [..., half, 2]
+    SmallVector<DimExpr> pairs(headDims);
+    pairs[3] = half;
+    pairs.push_back(DimExpr(2));
+    turning = makeReshape(rewriter, loc, turning, pairs);
+    axis = 4;
+  }
+  int64_t middle = isInterleaved ? 1 : rotated / 2;
+  Value a = widened(slice(turning, axis, 0, middle)), b = widened(slice(turning, axis, middle, 2 * middle));
+  auto product = [&](Value value, Value angle) -> Value {
+    return rewriter.create<MulOp>(loc, value.getType(), value, angle);
+  };
+  Value real = rewriter.create<SubOp>(loc, a.getType(), product(a, angles[0]), product(b, angles[1]));
+  Value imaginary = rewriter.create<AddOp>(loc, a.getType(), product(a, angles[1]), product(b, angles[0]));
+  auto narrowed = [&](Value value) -> Value {
+    if (wide == element)
+      return value;
+    return rewriter.create<CastOp>(loc, tensorType(element, dimsOf(rankedType(value))), value, dtypeOf(element));
+  };
+  SmallVector<Value> parts{narrowed(real), narrowed(imaginary)};
+  auto join = [&](ArrayRef<Value> values, int64_t along) -> Value {
+    SmallVector<DimExpr> dims = dimsOf(rankedType(values[0]));
+    dims[along] = DimExpr(0);
+    for (Value value : values)
+      dims[along] = dims[along] + dimOf(rankedType(value), along);
+    return rewriter.create<ConcatOp>(loc, tensorType(element, dims), values, along);
+  };
+  if (isInterleaved) {
+    Value pairs = join(parts, 4);
+    SmallVector<DimExpr> dims(headDims);
+    dims[3] = DimExpr(rotated);
+    parts = {makeReshape(rewriter, loc, pairs, dims)};
+  }
+  if (rotated < size->constant())
+    parts.push_back(slice(all, 3, rotated, size->constant()));
+  Value result = parts.size() == 1 ? parts[0] : join(parts, 3);
+  if (isRow)
+    result = makeReshape(rewriter, loc, result, d);
+  rewriter.replace(op, result, "products of slices");
+  return true;
+}
+
 // --- movements -------------------------------------------------------------------------------------------------------
 
 bool decomposeSplit(SplitOp op, RuleRewriter &rewriter) {
@@ -356,6 +511,8 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     rules.add<LpNormalizationOp>(decomposeLpNormalization);
     rules.addFor<ReduceL1Op, ReduceL2Op, ReduceLogSumOp, ReduceLogSumExpOp, ReduceSumSquareOp>(decomposeReduce);
     rules.addFor<SumOp, MeanOp, MaxOp, MinOp>(decomposeVariadic);
+    rules.add<AttentionOp>(decomposeAttention);
+    rules.add<RotaryEmbeddingOp>(decomposeRotaryEmbedding);
     rules.add<SplitOp>(decomposeSplit);
     rules.add<DepthToSpaceOp>(decomposeDepthToSpace);
     rules.add<SpaceToDepthOp>(decomposeSpaceToDepth);

@@ -18,9 +18,10 @@ struct AttentionOperands {
   Heads q, k, v;
   const firn_view *mask, *pastKey, *pastValue, *nonpad;
   int64_t batch, past, total;
+  int64_t first; // position of the first query behind the cache
   int64_t yDims[4], yRank;
   int64_t leftWindow, rightWindow, outputMode;
-  bool isCausal;
+  bool isCausal, hasNanRows;
   double scale, softcap;
 };
 
@@ -55,6 +56,9 @@ int32_t headsOf(firn_call *call, const char *name, const firn_view &view, const 
   return FIRN_CALL_OK;
 }
 
+/// Whether the compiler put past_key and past_value in front of K and V already.
+bool isJoined(firn_call *call) { return intAttribute(call, "joined", 0) != 0; }
+
 int32_t checkCache(firn_call *call, AttentionOperands *o) {
   FIRN_TRY(optionalInput(call, 4, "past_key", floatTypes, &o->pastKey));
   FIRN_TRY(optionalInput(call, 5, "past_value", floatTypes, &o->pastValue));
@@ -74,6 +78,11 @@ int32_t checkCache(firn_call *call, AttentionOperands *o) {
     int64_t valueDims[4] = {o->batch, o->v.heads, o->past, o->v.size};
     FIRN_TRY(requireShape(call, "past_key", o->pastKey, keyDims, 4));
     FIRN_TRY(requireShape(call, "past_value", o->pastValue, valueDims, 4));
+  }
+  o->first = o->past;
+  if (isJoined(call)) { // K and V begin with the past
+    o->past = 0;
+    o->pastKey = o->pastValue = nullptr;
   }
   if (__builtin_add_overflow(o->past, o->k.length, &o->total))
     return fail(call, FIRN_CALL_INVALID, "past and new keys together are too long");
@@ -107,7 +116,7 @@ int32_t attentionOperands(firn_call *call, AttentionOperands *o) {
   FIRN_TRY(headsOf(call, "K", *k, "kv_num_heads", &o->k));
   FIRN_TRY(headsOf(call, "V", *v, "kv_num_heads", &o->v));
   ShapeText qText = describe(*q), kText = describe(*k), vText = describe(*v);
-  if (q->rank != k->rank || q->rank != v->rank)
+  if ((q->rank != k->rank || q->rank != v->rank) && !isJoined(call))
     return fail(call, FIRN_CALL_INVALID, "Q %s, K %s and V %s must have equally many axes", qText.text, kText.text,
                 vText.text);
   o->batch = q->dims[0];
@@ -126,6 +135,7 @@ int32_t attentionOperands(firn_call *call, AttentionOperands *o) {
   FIRN_TRY(checkCache(call, o));
   FIRN_TRY(checkMask(call, o));
   o->isCausal = intAttribute(call, "is_causal", 0) != 0;
+  o->hasNanRows = intAttribute(call, "nan_rows", 0) != 0;
   FIRN_TRY(boundedAttribute(call, "left_window_size", -1, -1, INT64_MAX, &o->leftWindow));
   FIRN_TRY(boundedAttribute(call, "right_window_size", -1, -1, INT64_MAX, &o->rightWindow));
   FIRN_TRY(boundedAttribute(call, "qk_matmul_output_mode", 0, 0, 3, &o->outputMode));
@@ -191,7 +201,7 @@ void writePresent(const Heads &heads, const firn_view *past, int64_t pastLength,
 bool attentionBias(const AttentionOperands &o, const int64_t *maskStrides, int64_t batch, int64_t head, int64_t query,
                    double *bias) {
   int64_t nonpad = o.nonpad ? getInt(*o.nonpad, batch) : o.total;
-  int64_t offset = o.nonpad ? nonpad - o.q.length : o.past;
+  int64_t offset = o.nonpad ? nonpad - o.q.length : o.first;
   int64_t at = offset + query; // the query's absolute position
   int64_t maskLength = o.mask ? o.mask->dims[o.mask->rank - 1] : 0;
   if (o.mask) {
@@ -214,12 +224,13 @@ bool attentionBias(const AttentionOperands &o, const int64_t *maskStrides, int64
   return seesAny;
 }
 
-void softmaxInPlace(double *values, int64_t count) {
+/// Where every value is -inf, the probabilities are 0, or NaN.
+void softmaxInPlace(double *values, int64_t count, bool hasNanRows) {
   double largest = -double(INFINITY), sum = 0;
   for (int64_t j = 0; j < count; ++j)
     largest = values[j] > largest || isnan(values[j]) ? values[j] : largest;
-  if (largest == -double(INFINITY))
-    largest = 0; // every key is masked: all probabilities are 0
+  if (largest == -double(INFINITY) && !hasNanRows)
+    largest = 0;
   for (int64_t j = 0; j < count; ++j)
     sum += values[j] = exp(values[j] - largest);
   for (int64_t j = 0; j < count && sum != 0; ++j)
@@ -271,8 +282,9 @@ int32_t runAttention(firn_call *call) {
           scores[j] += bias[j];
         if (qk && o.outputMode == 2)
           storeDoubles(*qk, qkFirst, o.total, scores);
+        seesAny |= o.hasNanRows;
         if (seesAny)
-          softmaxInPlace(scores, o.total);
+          softmaxInPlace(scores, o.total, o.hasNanRows);
         else
           memset(scores, 0, size_t(o.total) * sizeof(double));
         if (qk && o.outputMode == 3)

@@ -1,6 +1,7 @@
 // Which emitter serves a contraction, and the packing of its constants.
 #include "compiler/codegen/cpu/Contraction.h"
 
+#include "compiler/codegen/cpu/Attention.h"
 #include "compiler/codegen/cpu/Convolution.h"
 #include "compiler/codegen/cpu/Matmul.h"
 #include "compiler/codegen/cpu/Sequence.h"
@@ -14,7 +15,7 @@ namespace firn {
 static Operation *mainOperation(FusedOp fused) {
   for (Operation &op : fused.getBody().front())
     if (isa<MatMulOp, GemmOp, MatMulIntegerOp, ConvOp, ConvTransposeOp, ConvIntegerOp, LSTMOp, GRUOp, RNNOp, MaxPoolOp,
-            AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(op))
+            AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp, AttentionOp>(op))
       return &op;
   return nullptr;
 }
@@ -173,6 +174,8 @@ DimExpr contractionFlops(FusedOp fused) {
     return product(result) * product(ArrayRef(second).drop_front()) * DimExpr(2);
   if (isa<ConvTransposeOp>(op) && second.size() > 2) // an input element meets O / group * kernel
     return product(first) * product(ArrayRef(second).drop_front()) * DimExpr(2);
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return attentionFlops(attention);
   if (auto kernel = op->getAttrOfType<DenseI64ArrayAttr>("kernel_shape")) { // pools
     DimExpr window(1);
     for (int64_t size : kernel.asArrayRef())

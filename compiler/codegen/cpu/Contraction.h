@@ -14,7 +14,8 @@
 // Other operands of the epilogue broadcast to the contraction's result and may be views of arguments.
 //
 // "pool": firn.max_pool (one result), average_pool, global_average_pool, global_max_pool with an elementwise epilogue;
-// `layout = "nhwc"` or ONNX's own. "sequence": firn.lstm, firn.gru, firn.rnn alone.
+// `layout = "nhwc"` or ONNX's own. "sequence": firn.lstm, firn.gru, firn.rnn alone. "attention": firn.attention with
+// one result, its operands may be views of arguments.
 //
 // Packed constants: an operand that `packed` lists is stored in the emitter's layout, a tensor
 // [groups, ceil(n / nr), k, nr] padded with zeros; the body's argument keeps its logical type. packConstants() does all

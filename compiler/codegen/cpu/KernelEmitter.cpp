@@ -58,6 +58,8 @@ LogicalResult emitKernel(FusedOp fused, kernel::FuncOp func, const TargetDescrip
     return emitReduce(fused, func, target, whyNot);
   if (kind == "contraction")
     return emitContraction(fused, func, target, whyNot);
+  if (kind == "attention")
+    return emitAttention(fused, func, target, whyNot);
   if (kind == "pool")
     return emitPool(fused, func, target, whyNot);
   if (kind == "scatter")

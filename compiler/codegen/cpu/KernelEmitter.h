@@ -36,6 +36,7 @@ std::vector<std::pair<unsigned, unsigned>> inPlacePairs(FusedOp fused);
 mlir::LogicalResult emitMap(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitReduce(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitContraction(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
+mlir::LogicalResult emitAttention(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitPool(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitScatter(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitScan(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);

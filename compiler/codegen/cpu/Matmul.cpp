@@ -10,8 +10,6 @@ namespace firn {
 
 namespace {
 
-/// Below that many multiply-adds workers cost more than they bring (performance.md, section 5).
-constexpr int64_t fewestProducts = 64 << 10;
 /// From here on a copy of a panel of b pays.
 constexpr int64_t fewRows = 6;
 
@@ -42,7 +40,7 @@ private:
   void fillTransposed(Value start, Tile shape, Value width, Value depth);
   void tilesOf(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
   void chooseDotTile();
-  void runUnits(bool isSerial, bool isDotLoop);
+  void runUnits(bool isDotLoop);
   unsigned axisM() const { return p.batch.size(); }
   unsigned axisN() const { return p.batch.size() + 1; }
   unsigned bytes() const { return type.getIntOrFloatBitWidth() / 8; }
@@ -180,26 +178,6 @@ LoopBuilder::Values ProductEmitter::batchPosition(Value batch) {
   return position;
 }
 
-/// Rows of vectors to columns: lane i of vector j becomes lane j of vector i. As many vectors as lanes, a power of two.
-static void transpose(LoopBuilder &l, SmallVectorImpl<Value> &rows) {
-  int64_t size = rows.size();
-  for (int64_t distance = 1; distance < size; distance *= 2) {
-    // Swap the off-diagonal blocks of distance x distance.
-    SmallVector<int64_t> low(size), high(size);
-    for (int64_t i = 0; i < size; ++i) {
-      low[i] = i & distance ? size + i - distance : i;
-      high[i] = i & distance ? size + i : i + distance;
-    }
-    for (int64_t i = 0; i < size; ++i) {
-      if (i & distance)
-        continue;
-      Value a = rows[i], b = rows[i + distance];
-      rows[i] = l.b.create<vector::ShuffleOp>(l.loc, a, b, low);
-      rows[i + distance] = l.b.create<vector::ShuffleOp>(l.loc, a, b, high);
-    }
-  }
-}
-
 /// The panel from columns that lie along k.
 void ProductEmitter::fillTransposed(Value start, Tile shape, Value width, Value depth) {
   Value scratch = context.func.scratch(), bn = context.value(p.bn);
@@ -221,7 +199,7 @@ void ProductEmitter::fillTransposed(Value start, Tile shape, Value width, Value 
                            ? loaded
                            : context.elements.cast(loaded, p.b.elementType, type));
       }
-      transpose(l, rows);
+      transposeSquare(l, rows);
       for (int64_t i = 0; i < lanes; ++i)
         l.store(rows[i], scratch, l.add(l.mul(l.add(row, i), shape.columns()), first));
     });
@@ -554,19 +532,12 @@ void ProductEmitter::chooseDotTile() {
 }
 
 /// All units of work of this worker.
-void ProductEmitter::runUnits(bool isSerial, bool isDotLoop) {
+void ProductEmitter::runUnits(bool isDotLoop) {
   DimExpr batches(1);
   for (const DimExpr &dim : p.batch)
     batches = batches * dim;
   Value total = l.mul(l.mul(context.value(batches), blocks), panels);
-  Range range = isSerial ? Range{l.index(0), total} : workerRange(l.b, l.loc, context.func, total);
-  DimExpr work = batches * p.m * p.n * p.k;
-  if (!isSerial && !work.isConstant()) {
-    Value few = l.less(context.value(work), l.index(fewestProducts));
-    Value isFirst = l.equal(context.func.worker(), l.index(0));
-    range.begin = l.select(few, l.index(0), range.begin);
-    range.end = l.select(few, l.select(isFirst, total, l.index(0)), range.end);
-  }
+  Range range = productRange(context, total, batches * p.m * p.n * p.k);
   l.loop(range.begin, range.end, 1, [&](Value number) { isDotLoop ? dotUnit(number) : unit(number); });
 }
 
@@ -581,11 +552,11 @@ void ProductEmitter::emit() {
   DimExpr work = p.m * p.n * p.k;
   for (const DimExpr &dim : p.batch)
     work = work * dim;
-  bool isSerial = work.isConstant() && work.constant() < fewestProducts;
+  bool isSerial = work.isConstant() && !worthProducts(work.constant());
   context.func.setParallel(!isSerial);
   if (isDot()) {
     chooseDotTile();
-    return runUnits(isSerial, true);
+    return runUnits(true);
   }
   auto tiles = [&] {
     chooseBlocks();
@@ -598,7 +569,7 @@ void ProductEmitter::emit() {
     // A flat product has no blocks along k, so it may need room for a tile.
     int64_t sums = blockDepth ? blockRows * tile.columns() * bytes() : 0;
     context.func.setScratchBytes(scratch + std::max(sums, tileScratchBytes(epilogue, tile, bytes())));
-    runUnits(isSerial, false);
+    runUnits(false);
   };
   if (!canDot() || p.m.isConstant())
     return tiles();
@@ -606,7 +577,7 @@ void ProductEmitter::emit() {
       l.less(m, l.index(3)),
       [&] {
         chooseDotTile();
-        runUnits(isSerial, true);
+        runUnits(true);
       },
       tiles);
 }

@@ -132,6 +132,41 @@ Value sumEach(LoopBuilder &l, SmallVector<Value> vectors) {
   return vectors[0];
 }
 
+void transposeSquare(LoopBuilder &l, SmallVectorImpl<Value> &rows) {
+  int64_t size = rows.size();
+  for (int64_t distance = 1; distance < size; distance *= 2) {
+    // Swap the off-diagonal blocks of distance x distance.
+    SmallVector<int64_t> low(size), high(size);
+    for (int64_t i = 0; i < size; ++i) {
+      low[i] = i & distance ? size + i - distance : i;
+      high[i] = i & distance ? size + i : i + distance;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      if (i & distance)
+        continue;
+      Value a = rows[i], b = rows[i + distance];
+      rows[i] = l.b.create<vector::ShuffleOp>(l.loc, a, b, low);
+      rows[i + distance] = l.b.create<vector::ShuffleOp>(l.loc, a, b, high);
+    }
+  }
+}
+
+constexpr int64_t fewestProducts = 64 << 10;
+
+bool worthProducts(int64_t products) { return products >= fewestProducts; }
+
+Range productRange(KernelContext &context, Value total, const DimExpr &work) {
+  LoopBuilder &l = context.l;
+  Range range = workerRange(l.b, l.loc, context.func, total);
+  if (work.isConstant())
+    return range;
+  Value few = l.less(context.value(work), l.index(fewestProducts));
+  Value isFirst = l.equal(context.func.worker(), l.index(0));
+  range.begin = l.select(few, l.index(0), range.begin);
+  range.end = l.select(few, l.select(isFirst, total, l.index(0)), range.end);
+  return range;
+}
+
 // --- the microkernel -------------------------------------------------------------------------------------------------
 
 static VectorType vectorOf(Tile tile, Type type) { return VectorType::get({tile.lanes}, type); }

@@ -60,6 +60,14 @@ LoopBuilder::Values multiplyTile(KernelContext &context, Tile tile, mlir::Type t
 /// As many vectors as lanes: lane i of the result is the sum of all lanes of vector i.
 mlir::Value sumEach(LoopBuilder &l, llvm::SmallVector<mlir::Value> vectors);
 
+/// Rows of vectors to columns: lane i of vector j becomes lane j of vector i. As many vectors as lanes, a power of two.
+void transposeSquare(LoopBuilder &l, llvm::SmallVectorImpl<mlir::Value> &rows);
+
+/// Whether that many multiply-adds are worth more workers than one (performance.md, section 5).
+bool worthProducts(int64_t products);
+/// The units of [0, total) that a worker computes, `work` multiply-adds in all; worker 0 alone where they are few.
+Range productRange(KernelContext &context, mlir::Value total, const DimExpr &work);
+
 /// Zeros for all accumulators.
 LoopBuilder::Values zeroTile(KernelContext &context, Tile tile, mlir::Type type);
 

@@ -76,3 +76,20 @@ func.func @bytes_with_scales_per_row_stay_outside(%x: tensor<4x4xf32>) -> tensor
   %0 = firn.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
+
+// CHECK-LABEL: @attention_reads_views_of_its_operands
+// CHECK: firn.fused "attention"(%arg0, %arg1)
+// CHECK: firn.slice
+// CHECK: firn.transpose
+// CHECK: firn.attention
+// CHECK-NOT: firn.fused
+// CHECK: return
+func.func @attention_reads_views_of_its_operands(%x: tensor<2x5x3x8xf32>, %k: tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32> {
+  %b = firn.constant {value = dense<4> : tensor<1xi64>} : tensor<1xi64>
+  %e = firn.constant {value = dense<8> : tensor<1xi64>} : tensor<1xi64>
+  %a = firn.constant {value = dense<3> : tensor<1xi64>} : tensor<1xi64>
+  %0 = firn.slice %x, %b, %e, %a : (tensor<2x5x3x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2x5x3x4xf32>
+  %1 = firn.transpose %0 {perm = array<i64: 0, 2, 1, 3>} : (tensor<2x5x3x4xf32>) -> tensor<2x3x5x4xf32>
+  %2 = firn.attention %1, %k, %k : (tensor<2x3x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32>
+  return %2 : tensor<2x3x5x4xf32>
+}

@@ -104,3 +104,46 @@ func.func @transpose_of_unit_axes_is_a_view(%x: tensor<1x6x1x5xf32>) -> (tensor<
   %1 = firn.transpose %x {perm = array<i64: 3, 0, 1, 2>} : (tensor<1x6x1x5xf32>) -> tensor<5x1x6x1xf32>
   return %0, %1 : tensor<6x1x5x1xf32>, tensor<5x1x6x1xf32>
 }
+
+// CHECK-LABEL: @attention_with_a_cache_reads_what_it_returns
+// CHECK: %[[S:.+]] = firn.reshape %arg1
+// CHECK: %[[T:.+]] = firn.transpose %[[S]] {perm = array<i64: 0, 2, 1, 3>}
+// CHECK: %[[K:.+]] = firn.concat %arg3, %[[T]] {axis = 2 : i64} : {{.*}} -> tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>
+// CHECK: %[[V:.+]] = firn.concat %arg4,
+// CHECK: %[[Y:.+]] = firn.attention %arg0, %[[K]], %[[V]], {{.*}}, %arg3, %arg4 {is_causal = 1 : i64, joined = 1 : i64
+// CHECK: return %[[Y]], %[[K]], %[[V]]
+func.func @attention_with_a_cache_reads_what_it_returns(%q: tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, %k: tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, %v: tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, %pk: tensor<2x3x?x4xf32, #firn.dims<["", "", "past", ""]>>, %pv: tensor<2x3x?x4xf32, #firn.dims<["", "", "past", ""]>>) -> (tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>) {
+  %none = firn.absent : none
+  %0:3 = firn.attention %q, %k, %v, %none, %pk, %pv {q_num_heads = 3 : i64, kv_num_heads = 3 : i64, is_causal = 1 : i64} : (tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, none, tensor<2x3x?x4xf32, #firn.dims<["", "", "past", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "past", ""]>>) -> (tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>)
+  return %0#0, %0#1, %0#2 : tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>, tensor<2x3x?x4xf32, #firn.dims<["", "", "n+past", ""]>>
+}
+
+// CHECK-LABEL: @keeps_attention_without_a_cache
+// CHECK-NEXT: firn.attention %arg0, %arg0, %arg0 :
+func.func @keeps_attention_without_a_cache(%q: tensor<2x3x5x4xf32>) -> tensor<2x3x5x4xf32> {
+  %0 = firn.attention %q, %q, %q : (tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>) -> tensor<2x3x5x4xf32>
+  return %0 : tensor<2x3x5x4xf32>
+}
+
+// CHECK-LABEL: @keeps_attention_whose_scores_are_read
+// CHECK: firn.attention
+// CHECK-NOT: joined
+// CHECK: return
+func.func @keeps_attention_whose_scores_are_read(%q: tensor<2x3x5x4xf32>, %p: tensor<2x3x2x4xf32>) -> tensor<2x3x5x7xf32> {
+  %none = firn.absent : none
+  %0:4 = firn.attention %q, %q, %q, %none, %p, %p : (tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>, tensor<2x3x5x4xf32>, none, tensor<2x3x2x4xf32>, tensor<2x3x2x4xf32>) -> (tensor<2x3x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x5x7xf32>)
+  return %0#3 : tensor<2x3x5x7xf32>
+}
+
+// CHECK-LABEL: @rotary_embedding_of_half_a_head_in_16_bits
+// CHECK-NOT: firn.rotary_embedding
+// CHECK: firn.gather
+// CHECK: firn.cast
+// CHECK: firn.sub
+// CHECK: firn.add
+// CHECK: firn.concat
+// CHECK: return
+func.func @rotary_embedding_of_half_a_head_in_16_bits(%x: tensor<2x5x24xf16>, %c: tensor<9x2xf16>, %s: tensor<9x2xf16>, %p: tensor<2x5xi64>) -> tensor<2x5x24xf16> {
+  %0 = firn.rotary_embedding %x, %c, %s, %p {num_heads = 3 : i64, rotary_embedding_dim = 4 : i64} : (tensor<2x5x24xf16>, tensor<9x2xf16>, tensor<9x2xf16>, tensor<2x5xi64>) -> tensor<2x5x24xf16>
+  return %0 : tensor<2x5x24xf16>
+}
