@@ -35,8 +35,8 @@ func.func @einsum_c1(%a: tensor<4x5xf32>) -> tensor<4xf32> {
 
 // CHECK-LABEL: @attention_of_rows
 // CHECK: firn.attention
-func.func @attention_of_rows(%q: tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, %k: tensor<2x5x8xf32>, %m: tensor<3xi1>) -> tensor<2x?x12xf32, #firn.dims<["", "n", ""]>> {
-  %0 = firn.attention %q, %k, %k, %m {q_num_heads = 6 : i64, kv_num_heads = 4 : i64, scale = 1.0 : f32} : (tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x5x8xf32>, tensor<2x5x8xf32>, tensor<3xi1>) -> tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>
+func.func @attention_of_rows(%q: tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, %k: tensor<2x5x4xf32>, %m: tensor<3xi1>) -> tensor<2x?x12xf32, #firn.dims<["", "n", ""]>> {
+  %0 = firn.attention %q, %k, %k, %m {q_num_heads = 6 : i64, kv_num_heads = 2 : i64, scale = 1.0 : f32} : (tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>, tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<3xi1>) -> tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>
   return %0 : tensor<2x?x12xf32, #firn.dims<["", "n", ""]>>
 }
 
