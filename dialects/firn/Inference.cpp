@@ -65,6 +65,11 @@ void Inference::resultElements(unsigned i, Dims elements) {
     results[i].elements = std::move(elements);
 }
 
+int64_t unknownResultId(Operation *op, unsigned resultIndex) {
+  auto ids = op->getAttrOfType<DenseI64ArrayAttr>(resultIdsAttribute);
+  return ids && resultIndex < ids.size() ? ids[resultIndex] : int64_t(resultIndex);
+}
+
 DimExpr Inference::unknownDim(unsigned resultIndex, unsigned axisIndex) const {
   auto id = op->getAttrOfType<IntegerAttr>("firn.id");
   if (!id) {
@@ -77,8 +82,8 @@ DimExpr Inference::unknownDim(unsigned resultIndex, unsigned axisIndex) const {
     op->setAttr("firn.id", id);
     counter->setAttr("firn.next_id", builder.getI64IntegerAttr(id.getInt() + 1));
   }
-  return DimExpr::symbol("u" + std::to_string(id.getInt()) + "." + std::to_string(resultIndex) + "." +
-                         std::to_string(axisIndex));
+  return DimExpr::symbol("u" + std::to_string(id.getInt()) + "." + std::to_string(unknownResultId(op, resultIndex)) +
+                         "." + std::to_string(axisIndex));
 }
 void Inference::unknownResult(unsigned i, Type elementType, unsigned rank) {
   Dims dims;

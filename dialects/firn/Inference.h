@@ -7,6 +7,10 @@
 
 namespace firn {
 
+/// Where an operation lost results: for each that is left, the number that the names of its unknown dimensions carry.
+constexpr llvm::StringLiteral resultIdsAttribute = "firn.result_ids";
+int64_t unknownResultId(mlir::Operation *op, unsigned resultIndex);
+
 /// One operation under inference. A rule reads operands and attributes, reports every broken constraint by error(), and
 /// says what the results are by result(). Results that it does not mention stay unknown.
 class Inference {

@@ -7,7 +7,9 @@
 #include "passes/Passes.h"
 #include "passes/Rules.h"
 
+#include "dialects/firn/Inference.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <map>
 
 using namespace mlir;
 
@@ -34,11 +36,24 @@ public:
 
   /// Whether another live operation mentions a symbol that `op` finds.
   bool needs(Operation *op) const {
+    return llvm::any_of(op->getResults(), [&](OpResult result) { return needs(result); });
+  }
+  /// Whether another live operation mentions a symbol that `result` gives.
+  bool needs(OpResult result) const {
+    Operation *op = result.getOwner();
     auto id = op->getAttrOfType<IntegerAttr>("firn.id");
-    auto users = id ? usersById.find(id.getInt()) : usersById.end();
-    if (users == usersById.end())
+    if (!id)
       return false;
-    return llvm::any_of(users->second, [&](Operation *user) { return user != op && !erased.contains(user); });
+    auto users = usersByResult.find({id.getInt(), unknownResultId(op, result.getResultNumber())});
+    if (users == usersByResult.end())
+      return false;
+    return llvm::any_of(users->second,
+                        [&](Operation *user) { return user != op && !op->isAncestor(user) && !erased.contains(user); });
+  }
+  /// `op` took the place of `before`, which had more results.
+  void replace(Operation *before, Operation *op) {
+    for (auto &[result, users] : usersByResult)
+      std::replace(users.begin(), users.end(), before, op);
   }
   void forget(Operation *op) {
     op->walk([&](Operation *inner) { erased.insert(inner); });
@@ -57,13 +72,14 @@ private:
       if (expr)
         expr->collectSymbols(symbols);
       for (StringRef symbol : symbols) {
-        int64_t id;
-        if (symbol.consume_front("u") && !symbol.consumeInteger(10, id) && symbol.starts_with("."))
-          usersById[id].push_back(op);
+        int64_t id, result;
+        if (symbol.consume_front("u") && !symbol.consumeInteger(10, id) && symbol.consume_front(".") &&
+            !symbol.consumeInteger(10, result) && symbol.starts_with("."))
+          usersByResult[{id, result}].push_back(op);
       }
     }
   }
-  llvm::DenseMap<int64_t, SmallVector<Operation *, 2>> usersById;
+  std::map<std::pair<int64_t, int64_t>, SmallVector<Operation *, 2>> usersByResult;
   llvm::DenseSet<Operation *> erased;
 };
 
@@ -75,11 +91,21 @@ bool mayDrop(Operation *op) {
   return isa<CallOp, DropoutOp>(op) || isMemoryEffectFree(op);
 }
 
+/// `narrow` has the results `kept` of `op`, whose unknown dimensions keep their names.
+void keepResultIds(Operation *op, ArrayRef<unsigned> kept, Operation *narrow) {
+  if (!op->hasAttr("firn.id"))
+    return;
+  SmallVector<int64_t> ids;
+  for (unsigned i : kept)
+    ids.push_back(unknownResultId(op, i));
+  narrow->setAttr(resultIdsAttribute, DenseI64ArrayAttr::get(op->getContext(), ids));
+}
+
 /// A firn.if that yields only the results that are used.
-bool narrowIf(IfOp op, PassReport &report) {
+bool narrowIf(IfOp op, SymbolUses &symbols, PassReport &report) {
   SmallVector<unsigned> kept;
   for (OpResult result : op.getResults())
-    if (!result.use_empty())
+    if (!result.use_empty() || symbols.needs(result))
       kept.push_back(result.getResultNumber());
   if (kept.size() == op.getNumResults() || kept.empty())
     return false;
@@ -102,19 +128,21 @@ bool narrowIf(IfOp op, PassReport &report) {
   }
   for (auto [position, i] : llvm::enumerate(kept))
     op.getResult(i).replaceAllUsesWith(narrow->getResult(position));
+  keepResultIds(op, kept, narrow);
+  symbols.replace(op, narrow);
   op.erase();
   return true;
 }
 
 /// A firn.loop without the scan outputs and carried values that are not used.
-bool narrowLoop(LoopOp op, PassReport &report) {
+bool narrowLoop(LoopOp op, SymbolUses &symbols, PassReport &report) {
   Block &body = op.getBody().front();
   Operation *yield = body.getTerminator();
   unsigned carried = op.getCarried().size();
   llvm::BitVector dropped(op.getNumResults());
   for (OpResult result : op.getResults()) {
     unsigned i = result.getResultNumber();
-    dropped[i] = result.use_empty() && (i >= carried || body.getArgument(i + 2).use_empty());
+    dropped[i] = result.use_empty() && (i >= carried || body.getArgument(i + 2).use_empty()) && !symbols.needs(result);
   }
   if (dropped.none())
     return false;
@@ -138,10 +166,14 @@ bool narrowLoop(LoopOp op, PassReport &report) {
     if (dropped[i])
       body.eraseArgument(i + 2);
   narrow.getBody().takeBody(op.getBody());
-  unsigned position = 0;
+  SmallVector<unsigned> kept;
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     if (!dropped[i])
-      op.getResult(i).replaceAllUsesWith(narrow.getResult(position++));
+      kept.push_back(i);
+  for (auto [position, i] : llvm::enumerate(kept))
+    op.getResult(i).replaceAllUsesWith(narrow.getResult(position));
+  keepResultIds(op, kept, narrow);
+  symbols.replace(op, narrow);
   op.erase();
   return true;
 }
@@ -182,9 +214,9 @@ struct EliminateDead : impl::EliminateDeadBase<EliminateDead> {
         for (Block &inner : region)
           hasChanged |= drop(inner, symbols, report);
       if (auto branch = dyn_cast<IfOp>(op))
-        hasChanged |= narrowIf(branch, report);
+        hasChanged |= narrowIf(branch, symbols, report);
       else if (auto loop = dyn_cast<LoopOp>(op))
-        hasChanged |= narrowLoop(loop, report);
+        hasChanged |= narrowLoop(loop, symbols, report);
     }
     return hasChanged;
   }

@@ -63,3 +63,18 @@ func.func @keeps_what_may_fail(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf3
   }
   return %x : tensor<2xf32>
 }
+
+// What is left of a loop keeps the names of its unknown sizes, and a result that nobody reads stays if its size is
+// read.
+// CHECK-LABEL: @narrows_loop_with_unknown_sizes
+// CHECK: firn.loop %arg0, %arg1, %arg2 {firn.id = 7 : i64, firn.result_ids = array<i64: 0, 2, 3>}
+// CHECK-SAME: -> (tensor<2xf32>, tensor<?x2xf32, #firn.dims<["u7.2.0", ""]>>, tensor<?x2xf32, #firn.dims<["u7.3.0", ""]>>)
+func.func @narrows_loop_with_unknown_sizes(%n: tensor<i64>, %s: tensor<i1>, %x: tensor<2xf32>) -> (tensor<?x2xf32, #firn.dims<["u7.2.0", ""]>>, tensor<2xi64>) {
+  %0:4 = firn.loop %n, %s, %x {firn.id = 7 : i64} : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> (tensor<2xf32>, tensor<?x2xf32, #firn.dims<["u7.1.0", ""]>>, tensor<?x2xf32, #firn.dims<["u7.2.0", ""]>>, tensor<?x2xf32, #firn.dims<["u7.3.0", ""]>>) {
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2xf32>):
+    %2 = firn.tanh %x : (tensor<2xf32>) -> tensor<2xf32>
+    firn.yield %c, %v, %x, %2, %x : tensor<i1>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+  }
+  %1 = firn.dim_values ["u7.2.0", "u7.3.0"] : tensor<2xi64>
+  return %0#2, %1 : tensor<?x2xf32, #firn.dims<["u7.2.0", ""]>>, tensor<2xi64>
+}
