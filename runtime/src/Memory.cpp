@@ -61,6 +61,19 @@ firn_allocator makeAllocator(const firn_allocator *caller) {
   return system;
 }
 
+void prefault(const firn_allocator &allocator, const Block &block) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr int64_t worthwhile = 64 << 10;
+  if (allocator.allocate != systemAllocate || block.capacity < worthwhile || block.capacity >= int64_t(hugeFrom))
+    return;
+  uint64_t begin = roundUp(reinterpret_cast<uint64_t>(block.data), 4096);
+  uint64_t end = (reinterpret_cast<uint64_t>(block.data) + uint64_t(block.capacity)) / 4096 * 4096;
+  madvise(reinterpret_cast<void *>(begin), size_t(end - begin), MADV_POPULATE_WRITE); // an older system refuses
+#else
+  (void)allocator, (void)block;
+#endif
+}
+
 bool reserve(const firn_allocator &allocator, Block &block, int64_t bytes, int64_t kept) {
   if (bytes <= block.capacity && block.data)
     return true;

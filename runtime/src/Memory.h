@@ -11,6 +11,11 @@ namespace firn::runtime {
 /// The system's functions if `caller` is NULL. Large blocks come from mmap, aligned for huge pages.
 firn_allocator makeAllocator(const firn_allocator *caller);
 
+struct Block;
+/// Has the system provide the pages of a block that is about to be written, at once instead of one by one as they are
+/// touched. Not for blocks of huge pages, which are few, nor for a caller's memory.
+void prefault(const firn_allocator &allocator, const Block &block);
+
 /// Kept memory. Zeroed, it is empty.
 struct Block {
   char *data;

@@ -40,14 +40,40 @@ void futexWakeAll(std::atomic<uint32_t> &word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-// Waits for a thread that is running. Yields where it takes long: the thread may have lost its CPU to another process.
-template <typename Condition> void spinUntil(Condition condition) {
-  for (int spins = 0; !condition(); ++spins) {
-    if (spins < 512)
+constexpr int64_t patienceNanos = 200000;
+
+// Waits until `word` satisfies the condition, for a thread that is running. Where that takes long it has lost its CPU
+// to another process: then this thread sleeps, so that the system can give the other one this CPU.
+template <typename Condition>
+void waitFor(std::atomic<uint32_t> &word, std::atomic<uint32_t> &sleepers, Condition isMet) {
+  int64_t deadline = 0;
+  for (int spins = 1;; ++spins) {
+    if (isMet(word.load(std::memory_order_acquire)))
+      return;
+    if (spins < 512) {
       relax();
-    else
-      sched_yield();
+      continue;
+    }
+    sched_yield();
+    if (spins % 16)
+      continue;
+    int64_t now = nowNanos();
+    if (deadline == 0)
+      deadline = now + patienceNanos;
+    else if (now >= deadline)
+      break;
   }
+  // Sequentially consistent with announce(): either it sees the sleeper or the sleeper sees the word.
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  for (uint32_t seen; !isMet(seen = word.load(std::memory_order_seq_cst));)
+    futexWait(word, seen);
+  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void announce(std::atomic<uint32_t> &word, std::atomic<uint32_t> &sleepers, uint32_t value) {
+  word.store(value, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst))
+    futexWakeAll(word);
 }
 
 void *threadMain(void *argument) {
@@ -94,10 +120,10 @@ void poolBarrier(void *context, int32_t, int32_t workers) {
   uint32_t generation = pool->generation.value.load(std::memory_order_acquire);
   if (pool->arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(workers)) {
     pool->arrived.value.store(0, std::memory_order_relaxed);
-    pool->generation.value.store(generation + 1, std::memory_order_release);
+    announce(pool->generation.value, pool->barrierSleepers.value, generation + 1);
     return;
   }
-  spinUntil([&] { return pool->generation.value.load(std::memory_order_acquire) != generation; });
+  waitFor(pool->generation.value, pool->barrierSleepers.value, [&](uint32_t now) { return now != generation; });
 }
 
 void noBarrier(void *, int32_t, int32_t) {}
@@ -121,13 +147,10 @@ void firn_pool::run(firn_kernel task, const firn_kernel_args *taskArgs) {
   kernel = task;
   args = taskArgs;
   uint32_t present = epoch.value.load(std::memory_order_relaxed) + 1;
-  // Sequentially consistent with a worker that counts itself asleep and then looks at the epoch once more.
-  epoch.value.store(present, std::memory_order_seq_cst);
-  if (sleepers.value.load(std::memory_order_seq_cst))
-    futexWakeAll(epoch.value);
+  announce(epoch.value, sleepers.value, present);
   task(taskArgs, 0, threads);
   for (int32_t w = 0; w < threads - 1; ++w)
-    spinUntil([&] { return workers[w].done.value.load(std::memory_order_acquire) == present; });
+    waitFor(workers[w].done.value, callerSleeps.value, [&](uint32_t now) { return now == present; });
 }
 
 uint32_t firn_pool::awaitWork(uint32_t seen) {
@@ -162,7 +185,7 @@ void firn_pool::workerLoop(Worker &self) {
     if (stop.value.load(std::memory_order_acquire))
       return;
     kernel(args, self.number, threads);
-    self.done.value.store(seen, std::memory_order_release);
+    announce(self.done.value, callerSleeps.value, seen);
   }
 }
 

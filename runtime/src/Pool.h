@@ -34,7 +34,9 @@ struct firn_pool {
   int32_t started; // of `workers`
   Worker *workers; // threads - 1
   firn::runtime::Flag epoch;
-  firn::runtime::Flag sleepers;
+  firn::runtime::Flag sleepers;        // workers that wait for an epoch
+  firn::runtime::Flag callerSleeps;    // until a worker is done
+  firn::runtime::Flag barrierSleepers; // workers that wait for a generation
   firn::runtime::Flag stop;
   firn::runtime::Flag inUse;
   firn::runtime::Flag arrived;    // of the barrier

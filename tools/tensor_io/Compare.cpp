@@ -77,15 +77,17 @@ std::string summary(const Tensor &tensor) {
   if (tensor.dtype != FIRN_STRING && !isComplex(tensor.dtype) && count > 0) {
     double least = INFINITY, most = -INFINITY, sum = 0;
     int64_t nans = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      double value = elementAsDouble(tensor, i);
-      if (std::isnan(value)) {
-        ++nans;
-        continue;
+    double values[512];
+    for (int64_t begin = 0; begin < count; begin += 512) {
+      int64_t block = std::min<int64_t>(512, count - begin);
+      elementsAsDouble(tensor, begin, block, values);
+      for (int64_t i = 0; i < block; ++i) {
+        bool isNan = std::isnan(values[i]);
+        nans += isNan;
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+        sum += isNan ? 0 : values[i];
       }
-      least = std::min(least, value);
-      most = std::max(most, value);
-      sum += value;
     }
     char numbers[128] = "";
     if (nans < count)

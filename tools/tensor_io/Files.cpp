@@ -104,7 +104,10 @@ std::string readFile(const std::string &path) {
     fileFailure(path, "cannot be read");
   if (!S_ISREG(status.st_mode))
     throw Failure(BadFile, path + ": is not a regular file");
-  std::string bytes(size_t(status.st_size), '\0');
+  std::string bytes;
+  bytes.reserve(size_t(status.st_size));
+  prefault(bytes.data(), size_t(status.st_size));
+  bytes.resize(size_t(status.st_size));
   for (size_t done = 0; done < bytes.size();) {
     ssize_t got = ::read(file.number, bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR)

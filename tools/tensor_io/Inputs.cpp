@@ -115,10 +115,11 @@ ExitStatus exitStatusOf(firn_status status) {
   }
 }
 
-ModelHandle openModel(const std::string &path) {
+ModelHandle openModel(const std::string &path, bool toRead) {
   firn_error error = emptyError();
   firn_model *model = nullptr;
-  if (firn_status status = firn_model_open(path.c_str(), &model, &error))
+  auto open = toRead ? firn_model_open_to_read : firn_model_open;
+  if (firn_status status = open(path.c_str(), &model, &error))
     throw Failure(exitStatusOf(status), error.message);
   return ModelHandle(model);
 }

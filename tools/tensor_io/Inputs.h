@@ -25,7 +25,7 @@ using SessionHandle = std::unique_ptr<firn_session, DestroySession>;
 ExitStatus exitStatusOf(firn_status status);
 
 /// Throw Failure with the executor's message.
-ModelHandle openModel(const std::string &path);
+ModelHandle openModel(const std::string &path, bool toRead = false);
 SessionHandle createSession(const firn_model *model, int32_t threads);
 void runSession(firn_session *session, const std::vector<firn_tensor> &inputs, std::vector<firn_tensor> &outputs);
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/abi/dtype.h"
 
@@ -117,12 +119,25 @@ int64_t checkedCount(int32_t dtype, const std::vector<int64_t> &dims) {
   return isEmpty ? 0 : count;
 }
 
+void prefault(void *memory, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr size_t worthwhile = 64 << 10;
+  size_t page = size_t(sysconf(_SC_PAGESIZE)), begin = (reinterpret_cast<size_t>(memory) + page - 1) / page * page,
+         end = (reinterpret_cast<size_t>(memory) + bytes) / page * page;
+  if (bytes >= worthwhile && end > begin) // a system that does not know it gives the pages one by one
+    (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_POPULATE_WRITE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
 Tensor::Tensor(int32_t elementType, std::vector<int64_t> shape) : dtype(elementType), dims(std::move(shape)) {
   size = firn_dtype_bytes(dtype, checkedCount(dtype, dims));
   size_t rounded = size_t(size) / FIRN_ALIGNMENT * FIRN_ALIGNMENT + FIRN_ALIGNMENT;
   memory.reset(static_cast<char *>(std::aligned_alloc(FIRN_ALIGNMENT, rounded)));
   if (!memory)
     throw Failure(Rejected, "no memory for a tensor of " + std::to_string(size) + " bytes");
+  prefault(memory.get(), rounded);
   std::memset(memory.get(), 0, rounded);
 }
 
@@ -229,6 +244,16 @@ double elementAsDouble(const Tensor &tensor, int64_t i) {
     return double(load<uint64_t>(data, i));
   }
   return double(elementAsInt(tensor, i));
+}
+
+void elementsAsDouble(const Tensor &tensor, int64_t begin, int64_t count, double *to) {
+  const char *data = tensor.data();
+  if (tensor.dtype == FIRN_F32)
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = double(load<float>(data, begin + i));
+  else
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = elementAsDouble(tensor, begin + i);
 }
 
 void setElement(Tensor &tensor, int64_t i, double value) {

@@ -69,12 +69,18 @@ std::string typeText(int32_t dtype, const int64_t *dims, int32_t rank);
 /// Elements of a shape; throws Failure if there is no such number or a tensor of it would not fit into memory.
 int64_t checkedCount(int32_t dtype, const std::vector<int64_t> &dims);
 
+/// Has the system provide the pages of memory that is about to be written at once: half a microsecond for each that the
+/// program would otherwise stop for.
+void prefault(void *memory, size_t bytes);
+
 int32_t dtypeBits(int32_t dtype);
 bool isFloat(int32_t dtype);
 bool isComplex(int32_t dtype);
 
 /// Element `i` as a double (integers beyond 2^53 lose digits); the real part of a complex one.
 double elementAsDouble(const Tensor &tensor, int64_t i);
+/// Elements [begin, begin + count) as elementAsDouble() gives them.
+void elementsAsDouble(const Tensor &tensor, int64_t begin, int64_t count, double *to);
 /// Element `i` of an integer or bool tensor; unsigned 64-bit ones keep their bits.
 int64_t elementAsInt(const Tensor &tensor, int64_t i);
 /// Stores an integer or, for float types, its value.
