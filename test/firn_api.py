@@ -154,6 +154,13 @@ class Session:
         self.arrays = [aligned(np.asarray(array)) for array in arrays]
         self.inputs = tensors(self.arrays)
 
+    def bind_state(self, output, input):
+        """From now on output `output` of each run is input `input` of the next, by name."""
+        indices = [getattr(self.calls, f'firn_model_find_{kind}')(self.model.pointer, name.encode()) for kind, name in (('output', output),
+                                                                                                                        ('input', input))]
+        if self.calls.firn_session_bind_state(self.pointer, *indices) != 0:
+            raise Failure(self.calls.firn_session_message(self.pointer).decode())
+
     def run(self):
         """One run into the session's own memory."""
         for tensor in self.outputs:

@@ -164,12 +164,12 @@ firn_status checkCode(int file, const char *name, const firn_footer &footer, Pro
 
 } // namespace
 
-firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image,
+firn_status loadImage(int file, const char *name, const firn_footer &footer, LoadFor purpose, Image &image,
                       const firn_model_desc *&descriptor, firn_error *error) {
   image = {};
   ProgramHeaders headers;
   FIRN_CHECK_STATUS(checkCode(file, name, footer, headers, error));
-  FIRN_CHECK_STATUS(loadSharedObject(file, name, headers, footer.machine, image, error));
+  FIRN_CHECK_STATUS(loadSharedObject(file, name, headers, footer.machine, purpose, image, error));
   descriptor = static_cast<const firn_model_desc *>(findExport(image, FIRN_MODEL_SYMBOL));
   if (!descriptor)
     return fail(error, FIRN_BAD_MODEL, "%s: is not a valid model: it has no symbol %s", name, FIRN_MODEL_SYMBOL);

@@ -43,8 +43,11 @@ firn_status readFooter(int file, const char *name, firn_footer &footer, firn_err
 /// Refuses other machines and missing CPU features by name.
 firn_status checkMachine(const firn_footer &footer, const char *name, firn_error *error);
 
+/// What it is loaded for. Reading: only the tables are wanted, of any machine.
+enum class LoadFor { Running, Reading };
+
 /// Checks the hash of the code, then loads it and finds the descriptor.
-firn_status loadImage(int file, const char *name, const firn_footer &footer, Image &image,
+firn_status loadImage(int file, const char *name, const firn_footer &footer, LoadFor purpose, Image &image,
                       const firn_model_desc *&descriptor, firn_error *error);
 
 /// The program's or library's segments around `address`, for models that are linked in; false if there are none. Such

@@ -7,6 +7,7 @@
 #include "runtime/src/Model.h"
 #include "runtime/src/Plan.h"
 #include "runtime/src/Values.h"
+#include "runtime/src/Variants.h"
 
 #ifndef FIRN_VERSION
 #define FIRN_VERSION "0.1.0"
@@ -215,6 +216,13 @@ firn_status firn_model_memory(const firn_model *model, const firn_tensor *inputs
     return fail(error, FIRN_BAD_ARGUMENT, "firn_model_memory got NULL");
   if (!inputs && model->hasDynamicInputs)
     return fail(error, FIRN_BAD_ARGUMENT, "the model has dynamic input dimensions: inputs must be given");
+  int32_t variant = -1;
+  if (inputs && model->variantCount) {
+    FIRN_CHECK_STATUS(checkInputTypes(*model, inputs, false, error));
+    variant = findVariant(*model, inputs);
+  }
+  if (variant >= 0)
+    return firn_model_memory(model->variants + variant, inputs, memory, outputs, error);
   Plan plan{};
   void *tables = calloc(1, Plan::tableBytes(*model) + 64);
   if (!tables)

@@ -50,10 +50,10 @@ struct Dynamic {
 
 class Loader {
 public:
-  Loader(int from, const char *fileName, const ProgramHeaders &checked, uint32_t machine, Image &loaded,
-         firn_error *reported)
-      : file(from), name(fileName), headers(checked), types(relocationTypes(machine)), image(loaded), error(reported),
-        page(uint64_t(sysconf(_SC_PAGESIZE))) {}
+  Loader(int from, const char *fileName, const ProgramHeaders &checked, uint32_t machine, LoadFor purpose,
+         Image &loaded, firn_error *reported)
+      : file(from), name(fileName), headers(checked), types(relocationTypes(machine)),
+        isRunning(purpose == LoadFor::Running), image(loaded), error(reported), page(uint64_t(sysconf(_SC_PAGESIZE))) {}
 
   firn_status run() {
     FIRN_CHECK_STATUS(measure());
@@ -61,11 +61,12 @@ public:
       if (headers.entries[i].p_type == PT_LOAD)
         FIRN_CHECK_STATUS(map(headers.entries[i]));
     FIRN_CHECK_STATUS(findDynamic());
-    FIRN_CHECK_STATUS(loadNeeded());
+    if (isRunning)
+      FIRN_CHECK_STATUS(loadNeeded());
     FIRN_CHECK_STATUS(relocate(dynamic.get(DT_RELA), dynamic.get(DT_RELASZ)));
     FIRN_CHECK_STATUS(relocate(dynamic.get(DT_JMPREL), dynamic.get(DT_PLTRELSZ)));
     FIRN_CHECK_STATUS(protect());
-    return construct();
+    return isRunning ? construct() : FIRN_OK;
   }
 
 private:
@@ -73,6 +74,7 @@ private:
   const char *const name;
   const ProgramHeaders &headers;
   const RelocationTypes types;
+  const bool isRunning;
   Image &image;
   firn_error *const error;
   const uint64_t page;
@@ -134,7 +136,7 @@ private:
   // The first segment's mapping reserves the addresses of all.
   firn_status map(const Elf64_Phdr &header) {
     int protection = (header.p_flags & PF_R ? PROT_READ : 0) | (header.p_flags & PF_W ? PROT_WRITE : 0) |
-                     (header.p_flags & PF_X ? PROT_EXEC : 0);
+                     (header.p_flags & PF_X && isRunning ? PROT_EXEC : 0);
     off_t offset = off_t(down(header.p_offset));
     if (!image.mapping) {
       void *mapping = mmap(nullptr, image.mappingBytes, protection, MAP_PRIVATE, file, offset);
@@ -204,6 +206,9 @@ private:
       value = image.bias + symbol->st_value;
       return FIRN_OK;
     }
+    value = 0;
+    if (!isRunning)
+      return FIRN_OK;
     void *found = dlsym(RTLD_DEFAULT, called);
     for (int i = 0; !found && i < image.neededCount; ++i)
       found = dlsym(image.needed[i], called);
@@ -296,9 +301,9 @@ uint32_t gnuHash(const char *text) {
 
 } // namespace
 
-firn_status loadSharedObject(int file, const char *name, const ProgramHeaders &headers, uint32_t machine, Image &image,
-                             firn_error *error) {
-  return Loader(file, name, headers, machine, image, error).run();
+firn_status loadSharedObject(int file, const char *name, const ProgramHeaders &headers, uint32_t machine,
+                             LoadFor purpose, Image &image, firn_error *error) {
+  return Loader(file, name, headers, machine, purpose, image, error).run();
 }
 
 const void *findExport(const Image &image, const char *symbol) {

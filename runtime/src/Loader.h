@@ -16,9 +16,10 @@ struct ProgramHeaders {
 
 /// Maps the segments of `file`, loads the libraries that it needs, sets its pointers, makes what is constant read-only,
 /// runs its constructors. The headers have been checked against the file's size.
+/// For reading nothing is executable, and no library or function is looked up.
 /// name: for messages.
-firn_status loadSharedObject(int file, const char *name, const ProgramHeaders &headers, uint32_t machine, Image &image,
-                             firn_error *error);
+firn_status loadSharedObject(int file, const char *name, const ProgramHeaders &headers, uint32_t machine,
+                             LoadFor purpose, Image &image, firn_error *error);
 
 /// The address of a symbol that the loaded object exports, NULL if there is none.
 const void *findExport(const Image &image, const char *symbol);

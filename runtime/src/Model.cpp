@@ -12,6 +12,7 @@
 
 #include "runtime/src/Error.h"
 #include "runtime/src/Machine.h"
+#include "runtime/src/Variants.h"
 
 namespace firn::runtime {
 
@@ -38,26 +39,40 @@ firn_status mapWeights(firn_model &model, const char *name, firn_error *error) {
 firn_status openFile(firn_model &model, const char *path, firn_error *error) {
   const char *name = path ? path : "model in memory";
   FIRN_CHECK_STATUS(readFooter(model.file, name, model.footer, error));
-  FIRN_CHECK_STATUS(checkMachine(model.footer, name, error));
-  FIRN_CHECK_STATUS(loadImage(model.file, name, model.footer, model.image, model.desc, error));
+  if (model.purpose == LoadFor::Running)
+    FIRN_CHECK_STATUS(checkMachine(model.footer, name, error));
+  FIRN_CHECK_STATUS(loadImage(model.file, name, model.footer, model.purpose, model.image, model.desc, error));
   FIRN_CHECK_STATUS(mapWeights(model, name, error));
-  return validateModel(model, name, error);
+  FIRN_CHECK_STATUS(validateModel(model, name, error));
+  return openVariants(model, name, error);
 }
 
 // Takes `file`, which is closed with the model.
-firn_status openModel(int file, const char *path, firn_model **result, firn_error *error) {
+firn_status openModel(int file, const char *path, LoadFor purpose, firn_model **result, firn_error *error) {
   auto *model = static_cast<firn_model *>(calloc(1, sizeof(firn_model)));
   if (!model) {
     close(file);
     return fail(error, FIRN_NO_MEMORY, "no memory for a model");
   }
   model->file = file;
+  model->purpose = purpose;
   firn_status status = openFile(*model, path, error);
   if (status == FIRN_OK)
     *result = model;
   else
     firn_model_close(model);
   return status;
+}
+
+firn_status openPath(const char *path, LoadFor purpose, firn_model **model, firn_error *error) {
+  succeed(error);
+  if (!path || !model)
+    return fail(error, FIRN_BAD_ARGUMENT, "firn_model_open got NULL");
+  *model = nullptr;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return fail(error, FIRN_UNREADABLE, "%s: cannot be opened: %s", path, strerror(errno));
+  return openModel(file, path, purpose, model, error);
 }
 
 // The footer that a file of this model would have, as far as the program's image can say.
@@ -89,6 +104,13 @@ void appendDims(char *text, size_t capacity, const int64_t *dims, int32_t rank) 
 
 } // namespace
 
+void releaseTables(firn_model &model) {
+  if (model.strings)
+    for (int32_t i = 0; i < model.desc->buffer_count; ++i)
+      free(model.strings[i]);
+  free(model.tables);
+}
+
 const char *portText(const firn_model &model, const firn_port &port, char *text, size_t capacity) {
   text[0] = 0;
   appendText(text, capacity, "%s[", firn_dtype_name(port.dtype));
@@ -118,14 +140,11 @@ using namespace firn::runtime;
 extern "C" {
 
 firn_status firn_model_open(const char *path, firn_model **model, firn_error *error) {
-  succeed(error);
-  if (!path || !model)
-    return fail(error, FIRN_BAD_ARGUMENT, "firn_model_open got NULL");
-  *model = nullptr;
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return fail(error, FIRN_UNREADABLE, "%s: cannot be opened: %s", path, strerror(errno));
-  return openModel(file, path, model, error);
+  return openPath(path, LoadFor::Running, model, error);
+}
+
+firn_status firn_model_open_to_read(const char *path, firn_model **model, firn_error *error) {
+  return openPath(path, LoadFor::Reading, model, error);
 }
 
 firn_status firn_model_open_memory(const void *data, uint64_t bytes, firn_model **model, firn_error *error) {
@@ -147,7 +166,7 @@ firn_status firn_model_open_memory(const void *data, uint64_t bytes, firn_model 
     }
     done += uint64_t(wrote);
   }
-  return openModel(file, nullptr, model, error);
+  return openModel(file, nullptr, LoadFor::Running, model, error);
 }
 
 firn_status firn_model_open_static(const firn_static_model *linked, firn_model **model, firn_error *error) {
@@ -172,10 +191,8 @@ firn_status firn_model_open_static(const firn_static_model *linked, firn_model *
 void firn_model_close(firn_model *model) {
   if (!model)
     return;
-  if (model->strings)
-    for (int32_t i = 0; i < model->desc->buffer_count; ++i)
-      free(model->strings[i]);
-  free(model->tables);
+  closeVariants(*model);
+  releaseTables(*model);
   unloadImage(model->image);
   if (model->mapping)
     munmap(model->mapping, model->mappingBytes);

@@ -8,6 +8,7 @@
 
 struct firn_model {
   int file; // stays open for verification; -1: linked in
+  firn::runtime::LoadFor purpose;
   firn_footer footer;
   firn::runtime::Image image;
   const firn_model_desc *desc;
@@ -36,6 +37,10 @@ struct firn_model {
   bool hasParallelSteps;
   bool hasSymbols;
 
+  firn_model *variants;
+  int32_t variantCount;
+  bool hasParallelVariants;
+
   // String elements of weights, with addresses instead of offsets: buffer b has strings[b], else NULL.
   firn_string **strings;
 };
@@ -46,6 +51,9 @@ constexpr int mostNesting = 64;
 
 /// Checks every table of the descriptor and derives the model's arrays.
 firn_status validateModel(firn_model &model, const char *name, firn_error *error);
+
+/// Frees what validation made.
+void releaseTables(firn_model &model);
 
 /// "f32[batch,128]" of an input or output, for messages.
 const char *portText(const firn_model &model, const firn_port &port, char *text, size_t capacity);

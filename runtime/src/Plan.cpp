@@ -162,9 +162,12 @@ firn_status placeArena(Plan &plan, const firn_model &model, firn_error *error) {
     const firn_buffer &buffer = desc.buffers[i];
     if (buffer.kind != FIRN_BUFFER_ARENA)
       continue;
-    if (isStatic)
+    if (isStatic) {
       plan.offsets[i] = buffer.offset;
-    else if (__builtin_add_overflow(sum, plan.bytes[i] + FIRN_BUFFER_ALIGNMENT, &sum))
+      if (plan.bytes[i] > desc.arena_bytes - buffer.offset)
+        return fail(error, FIRN_BAD_SHAPE, "these input dimensions need more than the arena's %lld bytes",
+                    static_cast<long long>(desc.arena_bytes));
+    } else if (__builtin_add_overflow(sum, plan.bytes[i] + FIRN_BUFFER_ALIGNMENT, &sum))
       return fail(error, FIRN_NO_MEMORY, "these input dimensions need more memory than can be addressed");
     else
       plan.placements[count++] = {plan.bytes[i], buffer.first_step, buffer.last_step, 0};

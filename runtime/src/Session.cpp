@@ -6,6 +6,7 @@
 
 #include "runtime/src/Machine.h"
 #include "runtime/src/Values.h"
+#include "runtime/src/Variants.h"
 
 namespace firn::runtime {
 
@@ -33,6 +34,8 @@ size_t layOut(firn_session &session, char *memory) {
   take(session.dims, model.dimCount);
   take(session.patches, 2 * int64_t(model.argumentCount));
   take(session.views, model.mostViews);
+  take(session.states, desc.input_count);
+  take(session.withStates, desc.input_count);
   return size_t(memory - begin);
 }
 
@@ -48,7 +51,7 @@ void fillArguments(firn_session &session) {
   for (int32_t i = 0; i < desc.buffer_count; ++i) {
     const firn_buffer &buffer = desc.buffers[i];
     if (buffer.kind == FIRN_BUFFER_ARENA)
-      session.addresses[i] = session.arena.data + session.plan.offsets[i];
+      session.addresses[i] = session.owner().arena.data + session.plan.offsets[i];
     else if (buffer.kind == FIRN_BUFFER_WEIGHT) // never written: validation saw to that
       session.addresses[i] = model.strings[i] ? reinterpret_cast<char *>(model.strings[i])
                                               : const_cast<char *>(model.weights) + buffer.offset;
@@ -76,14 +79,16 @@ void fillArguments(firn_session &session) {
 firn_status prepare(firn_session &session, const firn_tensor *inputs) {
   FIRN_CHECK_STATUS(makePlan(session.plan, *session.model, inputs, &session.error));
   session.plan.isReady = false; // until the arena is there too
-  if (session.ownsArena) {
-    if (!reserve(session.allocator, session.arena, session.plan.arenaBytes > 64 ? session.plan.arenaBytes : 64))
+  firn_session &owner = session.owner();
+  if (owner.ownsArena) {
+    if (!reserve(session.allocator, owner.arena, session.plan.arenaBytes > 64 ? session.plan.arenaBytes : 64))
       return noMemory(session, session.plan.arenaBytes, "the arena");
-  } else if (session.arena.capacity < session.plan.arenaBytes) {
+  } else if (owner.arena.capacity < session.plan.arenaBytes) {
     return fail(&session.error, FIRN_NO_MEMORY, "the caller's arena has %lld bytes, %lld are needed",
-                static_cast<long long>(session.arena.capacity), static_cast<long long>(session.plan.arenaBytes));
+                static_cast<long long>(owner.arena.capacity), static_cast<long long>(session.plan.arenaBytes));
   }
   fillArguments(session);
+  session.plannedArena = owner.arena.data;
   session.plan.isReady = true;
   return FIRN_OK;
 }
@@ -140,8 +145,12 @@ firn_status placeOutput(firn_session &session, int32_t root, int64_t bytes) {
     session.addresses[root] = static_cast<char *>(callers);
     return FIRN_OK;
   }
-  if (!reserve(session.allocator, session.kept[root], bytes > 64 ? bytes : 64))
+  Block &block = session.kept[root];
+  const char *before = block.data;
+  if (!reserve(session.allocator, block, bytes > 64 ? bytes : 64))
     return noMemory(session, bytes, "an output");
+  if (block.data != before)
+    prefault(session.allocator, block);
   session.addresses[root] = session.kept[root].data;
   return FIRN_OK;
 }
@@ -213,8 +222,13 @@ private:
 
 firn_status runOnce(firn_session &session) {
   FIRN_CHECK_STATUS(checkInputTypes(*session.model, session.inputs, true, &session.error));
-  if (!isPlannedFor(session.plan, *session.model, session.inputs))
+  firn_session &owner = session.owner();
+  if (session.plannedArena != owner.arena.data || !isPlannedFor(session.plan, *session.model, session.inputs))
     FIRN_CHECK_STATUS(prepare(session, session.inputs));
+  if (owner.ownsArena && owner.arena.data != owner.touchedArena) {
+    owner.touchedArena = owner.arena.data;
+    prefault(owner.allocator, owner.arena);
+  }
   session.bump.rewind(session.allocator, 0);
   FIRN_CHECK_STATUS(bindPorts(session));
   session.fault = FIRN_FAULT_NONE;
@@ -236,6 +250,31 @@ firn_status runOnce(firn_session &session) {
   return FIRN_OK;
 }
 
+// A run on the variant that these inputs fit, or on the general model.
+firn_status runFitting(firn_session &session) {
+  if (session.stateCount)
+    FIRN_CHECK_STATUS(takeStates(session));
+  session.lastVariant = -1;
+  if (session.variants) {
+    FIRN_CHECK_STATUS(checkInputTypes(*session.model, session.inputs, true, &session.error));
+    session.lastVariant = findVariant(*session.model, session.inputs);
+  }
+  firn_session &chosen = session.lastVariant < 0 ? session : *session.variants[session.lastVariant];
+  chosen.inputs = session.inputs;
+  chosen.outputs = session.outputs;
+  chosen.times = session.times;
+  chosen.timesCapacity = session.timesCapacity;
+  chosen.random = session.random;
+  firn_status status = runOnce(chosen);
+  session.random = chosen.random;
+  session.timesCount = chosen.timesCount;
+  if (&chosen != &session)
+    session.error = chosen.error;
+  if (status == FIRN_OK && session.stateCount)
+    keepStates(session, chosen);
+  return status;
+}
+
 firn_status createPool(firn_session &session, const firn_session_options &options, firn_error *error) {
   if (options.pool) {
     session.pool = options.pool;
@@ -244,7 +283,7 @@ firn_status createPool(firn_session &session, const firn_session_options &option
   int32_t threads = options.threads;
   if (threads < 0 || threads > 4096)
     return fail(error, FIRN_BAD_ARGUMENT, "threads must be 0 to 4096, got %d", threads);
-  if (!session.model->hasParallelSteps)
+  if (!session.model->hasParallelSteps && !session.model->hasParallelVariants)
     return FIRN_OK;
   if (threads == 0) {
     int32_t cores = usableCores(), hint = session.desc->max_threads;
@@ -261,13 +300,8 @@ firn_status createPool(firn_session &session, const firn_session_options &option
   return makePool(&pool, &session.pool, error); // its threads come with the first run
 }
 
-firn_status setUp(firn_session &session, const firn_session_options &options, firn_error *error) {
-  session.ownsArena = !options.arena;
-  if (options.arena) {
-    if (!isAligned(options.arena))
-      return fail(error, FIRN_BAD_ARGUMENT, "the caller's arena must be 64-byte aligned");
-    session.arena = {static_cast<char *>(options.arena), int64_t(options.arena_bytes)};
-  }
+// The tables of a session, and scratch memory for its threads.
+firn_status makeTables(firn_session &session, firn_error *error) {
   size_t bytes = layOut(session, reinterpret_cast<char *>(64)); // an address to count from, nothing is touched
   void *memory = session.allocator.allocate(session.allocator.context, bytes, FIRN_BUFFER_ALIGNMENT);
   if (!memory)
@@ -276,10 +310,59 @@ firn_status setUp(firn_session &session, const firn_session_options &options, fi
   session.tables = memory;
   session.tablesBytes = bytes;
   layOut(session, static_cast<char *>(memory));
-  FIRN_CHECK_STATUS(createPool(session, options, error));
   int64_t scratch = session.model->scratchStride * (session.pool ? session.pool->threads : 1);
   if (scratch && !reserve(session.allocator, session.scratch, scratch))
     return fail(error, FIRN_NO_MEMORY, "no memory for the %lld bytes of scratch", static_cast<long long>(scratch));
+  return FIRN_OK;
+}
+
+firn_session *newSession(const firn_model *model, const firn_allocator &allocator) {
+  void *memory = allocator.allocate(allocator.context, sizeof(firn_session), FIRN_BUFFER_ALIGNMENT);
+  if (!memory)
+    return nullptr;
+  auto *session = new (memory) firn_session{};
+  session->model = model;
+  session->desc = model->desc;
+  session->allocator = allocator;
+  session->error.struct_size = sizeof session->error;
+  session->lastVariant = -1;
+  return session;
+}
+
+// Sessions on the variants; their plans come with the first run that takes them.
+firn_status addVariants(firn_session &session, firn_error *error) {
+  int32_t count = session.model->variantCount;
+  if (count == 0)
+    return FIRN_OK;
+  uint64_t bytes = uint64_t(count) * sizeof(firn_session *);
+  auto **list =
+      static_cast<firn_session **>(session.allocator.allocate(session.allocator.context, bytes, FIRN_BUFFER_ALIGNMENT));
+  if (!list)
+    return fail(error, FIRN_NO_MEMORY, "no memory for the sessions of %d variants", count);
+  memset(list, 0, size_t(bytes));
+  session.variants = list;
+  for (int32_t i = 0; i < count; ++i) {
+    list[i] = newSession(session.model->variants + i, session.allocator);
+    if (!list[i])
+      return fail(error, FIRN_NO_MEMORY, "no memory for the sessions of %d variants", count);
+    list[i]->whole = &session;
+    list[i]->pool = session.pool;
+    FIRN_CHECK_STATUS(makeTables(*list[i], error));
+    list[i]->handedOut = session.handedOut; // memory of one variant is no caller's for another
+  }
+  return FIRN_OK;
+}
+
+firn_status setUp(firn_session &session, const firn_session_options &options, firn_error *error) {
+  session.ownsArena = !options.arena;
+  if (options.arena) {
+    if (!isAligned(options.arena))
+      return fail(error, FIRN_BAD_ARGUMENT, "the caller's arena must be 64-byte aligned");
+    session.arena = {static_cast<char *>(options.arena), int64_t(options.arena_bytes)};
+  }
+  FIRN_CHECK_STATUS(createPool(session, options, error));
+  FIRN_CHECK_STATUS(makeTables(session, error));
+  FIRN_CHECK_STATUS(addVariants(session, error));
   if (session.model->hasDynamicInputs)
     return FIRN_OK;
   // All dimensions are constants: the inputs need not be known. `absent` ones are not looked at.
@@ -336,6 +419,8 @@ firn_status firn_session_create(const firn_model *model, const firn_session_opti
   if (!model || !result)
     return fail(error, FIRN_BAD_ARGUMENT, "firn_session_create got NULL");
   *result = nullptr;
+  if (model->purpose != LoadFor::Running)
+    return fail(error, FIRN_BAD_MACHINE, "model '%s' was opened to be read, not to run", model->desc->name);
   firn_session_options given{};
   if (options && options->struct_size < sizeof options->struct_size)
     return fail(error, FIRN_BAD_ARGUMENT, "struct_size of the session's options is not set");
@@ -345,14 +430,9 @@ firn_status firn_session_create(const firn_model *model, const firn_session_opti
                           !given.allocator->release))
     return fail(error, FIRN_BAD_ARGUMENT, "the caller's allocator lacks its struct_size or a function");
   firn_allocator allocator = makeAllocator(given.allocator);
-  void *memory = allocator.allocate(allocator.context, sizeof(firn_session), FIRN_BUFFER_ALIGNMENT);
-  if (!memory)
+  firn_session *session = newSession(model, allocator);
+  if (!session)
     return fail(error, FIRN_NO_MEMORY, "no memory for a session");
-  auto *session = new (memory) firn_session{};
-  session->model = model;
-  session->desc = model->desc;
-  session->allocator = allocator;
-  session->error.struct_size = sizeof session->error;
   session->random = given.random_seed;
   firn_status status = setUp(*session, given, error);
   if (status != FIRN_OK) {
@@ -367,13 +447,21 @@ void firn_session_destroy(firn_session *session) {
   if (!session)
     return;
   const firn_allocator allocator = session->allocator;
+  if (session->variants) {
+    for (int32_t i = 0; i < session->model->variantCount; ++i)
+      firn_session_destroy(session->variants[i]);
+    allocator.release(allocator.context, session->variants,
+                      uint64_t(session->model->variantCount) * sizeof(firn_session *));
+  }
   if (session->ownsPool)
     firn_pool_destroy(session->pool);
   if (session->tables) {
     for (int32_t i = 0; i < session->desc->buffer_count; ++i)
       release(allocator, session->kept[i]);
-    for (int32_t i = 0; i < session->desc->input_count; ++i)
+    for (int32_t i = 0; i < session->desc->input_count; ++i) {
       release(allocator, session->staging[i]);
+      release(allocator, session->states[i].block);
+    }
     allocator.release(allocator.context, session->tables, session->tablesBytes);
   }
   if (session->ownsArena)
@@ -395,7 +483,7 @@ firn_status firn_session_run(firn_session *session, const firn_tensor *inputs, f
   if ((!inputs && session->desc->input_count) || (!outputs && session->desc->output_count))
     status = fail(&session->error, FIRN_BAD_ARGUMENT, "firn_session_run got NULL");
   else
-    status = runOnce(*session);
+    status = runFitting(*session);
   session->isRunning.store(0, std::memory_order_release);
   return status;
 }
@@ -414,9 +502,13 @@ int64_t firn_session_memory(const firn_session *session) {
   for (int32_t i = 0; i < session->desc->buffer_count; ++i)
     sum += session->kept[i].capacity;
   for (int32_t i = 0; i < session->desc->input_count; ++i)
-    sum += session->staging[i].capacity;
+    sum += session->staging[i].capacity + session->states[i].block.capacity;
+  for (int32_t i = 0; session->variants && i < session->model->variantCount; ++i)
+    sum += firn_session_memory(session->variants[i]);
   return sum;
 }
+
+int32_t firn_session_variant(const firn_session *session) { return session ? session->lastVariant : -1; }
 
 firn_status firn_session_profile(firn_session *session, firn_step_time *times, int64_t capacity) {
   if (!session || capacity < 0)

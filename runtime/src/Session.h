@@ -10,6 +10,18 @@
 #include "runtime/src/Plan.h"
 #include "runtime/src/Pool.h"
 
+namespace firn::runtime {
+
+/// What an input takes from an output of the run before.
+struct State {
+  Block block;       // holds `value`
+  firn_tensor value; // absent before a first run
+  int32_t output;
+  bool isBound;
+};
+
+} // namespace firn::runtime
+
 struct firn_session {
   using Block = firn::runtime::Block;
 
@@ -37,10 +49,20 @@ struct firn_session {
   int64_t *dims;    // per step, its dims
   int32_t *patches; // of `arguments` that are inputs or outputs: index, root
   int32_t patchCount;
-  firn_view *views; // of one reference step
+  firn_view *views;             // of one reference step
+  firn::runtime::State *states; // per input
+  firn_tensor *withStates;      // per input: the caller's tensor or the state
+  int32_t stateCount;           // of bound inputs
 
   Block arena;
   bool ownsArena;
+  const char *touchedArena; // the arena whose pages are there
+  const char *plannedArena; // the arena that `addresses` point into
+
+  // A session on a model with variants has a session on each, which run in its arena, on its threads, with its states.
+  firn_session *whole; // NULL: this is it
+  firn_session **variants;
+  int32_t lastVariant;
   Block scratch; // of all workers
   firn::runtime::Bump bump;
   bool hasStaleValues; // a SYMBOL was set since late values were evaluated
@@ -55,6 +77,7 @@ struct firn_session {
   int64_t timesCount;
   int64_t runStart;
 
+  firn_session &owner() { return whole ? *whole : *this; }
   int32_t workers() const { return hasWorkers ? pool->threads : 1; }
   bool isLateRoot(int32_t root) const { return model->isBufferLate[root] != 0; }
 };
@@ -72,6 +95,11 @@ firn_status holdLate(firn_session &session, int32_t root, int64_t bytes, int64_t
 
 /// Reports an output that does not fit into the caller's memory.
 firn_status smallOutput(firn_session &session, int32_t output, int64_t bytes);
+
+/// Puts states in the place of the present run's absent inputs.
+firn_status takeStates(firn_session &session);
+/// Keeps what a successful run, of the session or of one on a variant, made for the next one.
+void keepStates(firn_session &session, firn_session &ran);
 
 /// Writes dtype, rank and dims of output `index`.
 void describeOutput(firn_session &session, int32_t index);

@@ -99,7 +99,7 @@ private:
 };
 
 firn_status Validator::checkDescriptor() {
-  if (!model.image.holds(&desc, 1, sizeof desc))
+  if (!holds(&desc, 1))
     return bad("the descriptor lies outside of its code");
   if (desc.struct_size < sizeof desc || desc.abi_version != FIRN_ABI_VERSION)
     return bad("the descriptor has %u bytes and version %u", desc.struct_size, desc.abi_version);
@@ -261,8 +261,8 @@ firn_status Validator::checkBuffer(int32_t index) {
     if (buffer.first_step < 0 || buffer.last_step < buffer.first_step || buffer.last_step >= desc.step_count)
       return bad("buffer %d lives in steps %d to %d of %d", index, buffer.first_step, buffer.last_step,
                  desc.step_count);
-    if (desc.arena_bytes >= 0) {
-      int64_t bytes = constantBytes(buffer.dtype, buffer.dims, buffer.rank);
+    if (desc.arena_bytes >= 0) { // a size that depends on the inputs is checked when they are known
+      int64_t bytes = areConstant(buffer.dims, buffer.rank) ? constantBytes(buffer.dtype, buffer.dims, buffer.rank) : 0;
       if (bytes < 0 || buffer.offset < 0 || buffer.offset % FIRN_BUFFER_ALIGNMENT != 0 || bytes > desc.arena_bytes ||
           buffer.offset > desc.arena_bytes - bytes)
         return bad("buffer %d lies outside of the arena of %lld bytes", index,

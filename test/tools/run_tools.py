@@ -107,7 +107,8 @@ def check_inspect(folder, model, control):
     claim('inspects', status == 0 and described['memory']['weights_bytes'] == 288 and described['memory']['arena_bytes'] == 64 and
           described['inputs'][0] == {'name': 'x', 'dtype': 'f32', 'dims': ['batch', 4], 'optional': False}, out, err)
     memory = json.loads(tool('firn-inspect', model, '--json')[1])['memory']
-    claim('states a dynamic arena as a formula', memory['arena_bytes'] is None and memory['arena_bytes_expression'] == '16*batch', memory)
+    claim('states a dynamic arena as a formula', memory['arena_bytes'] is None and memory['arena_bytes_at_least'] == '16*batch' and
+          memory['arena_bytes_at_most'] == '16*batch + 64', memory)
     described = json.loads(tool('firn-inspect', control, '--json', '--steps')[1])
     claim('lists steps', len(described['steps']['list']) == described['steps']['total'] == 17)
     status, out, err = tool('firn-inspect', model)

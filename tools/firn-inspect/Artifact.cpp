@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/abi/model.h"
@@ -92,38 +93,103 @@ Json describeSteps(const firn_model *model, bool withSteps) {
   return result;
 }
 
-// The memory contract. With dynamic dimensions the arena's bytes are null unless `dims` says what they are; their
-// formula, and their number where all dimensions are 1, are stated.
-Json describeMemory(const firn_model *model, const firn_model_info &info, const std::vector<std::string> &dims) {
-  Json result = {{"weights_bytes", info.weights_bytes}, {"arena_bytes", nullptr}};
+// The ranges of dynamic dimensions (firnc --dim NAME=LOWEST..HIGHEST), by name.
+using Ranges = std::map<std::string, std::pair<int64_t, int64_t>>;
+
+bool isRange(const firn_model_desc &tables, const firn_constraint &constraint) {
+  const firn_value &value = tables.values[constraint.value];
+  return value.op == FIRN_VALUE_INPUT_DIM && tables.inputs[value.a].symbols && tables.inputs[value.a].symbols[value.b];
+}
+
+Ranges rangesOf(const firn_model_desc &tables) {
+  Ranges ranges;
+  for (int32_t i = 0; i < tables.constraint_count; ++i) {
+    const firn_constraint &constraint = tables.constraints[i];
+    const firn_value &value = tables.values[constraint.value];
+    if (isRange(tables, constraint))
+      ranges[tables.inputs[value.a].symbols[value.b]] = {constraint.lower, constraint.upper};
+  }
+  return ranges;
+}
+
+// Memory for sizes of dynamic dimensions; a text if they cannot be.
+std::string measure(const firn_model *model, const std::vector<std::string> &dims, firn_memory &memory) {
   InputOptions options;
   options.dims = dims;
   options.isRandomAllowed = true;
-  auto measure = [&](firn_memory &memory) {
-    std::vector<Tensor> tensors = makeInputs(model, options);
-    std::vector<firn_tensor> inputs = views(tensors);
-    firn_error error{};
-    error.struct_size = sizeof error;
-    memory.struct_size = sizeof memory;
-    return firn_model_memory(model, inputs.data(), &memory, nullptr, &error) == FIRN_OK ? ""
-                                                                                        : std::string(error.message);
-  };
+  firn_error error{};
+  error.struct_size = sizeof error;
+  memory.struct_size = sizeof memory;
+  std::vector<Tensor> tensors = makeInputs(model, options);
+  std::vector<firn_tensor> inputs = views(tensors);
+  return firn_model_memory(model, inputs.data(), &memory, nullptr, &error) == FIRN_OK ? "" : error.message;
+}
+
+// The memory contract. An arena that depends on dynamic dimensions is a number where these have ranges (then it is that
+// of the largest) or where `dims` says what they are. Else it is null, and lies between two formulas.
+Json describeMemory(const firn_model *model, const firn_model_info &info, std::vector<std::string> dims) {
+  const firn_model_desc &tables = *firn_model_tables(model);
+  Json result = {{"weights_bytes", info.weights_bytes}, {"arena_bytes", nullptr}};
+  bool isStated = !dims.empty();
+  for (const auto &[name, range] : rangesOf(tables)) {
+    bool isGiven = false;
+    for (const std::string &dim : dims)
+      isGiven |= dim.compare(0, name.size() + 1, name + "=") == 0;
+    if (!isGiven)
+      dims.push_back(name + "=" + std::to_string(range.second));
+  }
   firn_memory memory{};
-  std::string problem = measure(memory);
-  bool isKnown = info.arena_bytes >= 0 || !dims.empty();
-  if (info.arena_bytes < 0)
-    result["arena_bytes_expression"] = arenaExpression(*firn_model_tables(model));
+  std::string problem = measure(model, dims, memory);
+  if (info.arena_bytes < 0) {
+    result["arena_bytes_at_least"] = arenaExpression(tables);
+    result["arena_bytes_at_most"] = arenaLimit(tables);
+  }
   if (problem.empty()) {
-    if (isKnown)
+    if (info.arena_bytes >= 0 || isStated)
       result["arena_bytes"] = memory.arena_bytes;
     else
       result["arena_bytes_where_dynamic_dims_are_1"] = memory.arena_bytes;
     result["output_bytes"] = memory.output_bytes;
-  } else if (!dims.empty()) {
+  } else if (isStated) {
     throw Failure(Rejected, problem);
+  } else if (info.arena_bytes >= 0) {
+    result["arena_bytes"] = info.arena_bytes;
   }
   result["scratch_bytes_per_thread"] = info.scratch_bytes;
   result["has_sizes_that_depend_on_data"] = info.has_late_sizes != 0;
+  int64_t references = 0;
+  for (int32_t i = 0; i < tables.step_count; ++i)
+    references += tables.steps[i].kind == FIRN_STEP_REFERENCE;
+  result["steps_with_memory_of_their_own"] = references;
+  return result;
+}
+
+// "batch 4, seq 128": the sizes that a variant is for.
+std::string sizesOf(const firn_model *whole, const firn_model *variant) {
+  std::map<std::string, int64_t> sizes;
+  for (int32_t i = 0; i < firn_model_input_count(whole); ++i) {
+    firn_port_info general = inputInfo(whole, i), special = inputInfo(variant, i);
+    for (int32_t d = 0; d < general.rank; ++d)
+      if (general.dims[d] < 0 && special.dims[d] >= 0 && general.symbols[d])
+        sizes[general.symbols[d]] = special.dims[d];
+  }
+  std::string text;
+  for (const auto &[name, size] : sizes)
+    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(size);
+  return text;
+}
+
+Json describeVariants(const firn_model *model, bool withSteps) {
+  Json result = Json::array();
+  for (int32_t i = 0; const firn_model *variant = firn_model_variant(model, i); ++i) {
+    firn_model_info info{};
+    info.struct_size = sizeof info;
+    if (firn_model_describe(variant, &info) != FIRN_OK)
+      throw Failure(Internal, "a variant does not describe itself");
+    Json entry = {{"for", sizesOf(model, variant)}, {"memory", describeMemory(variant, info, {})}};
+    entry["steps"] = describeSteps(variant, withSteps);
+    result.push_back(entry);
+  }
   return result;
 }
 
@@ -138,7 +204,7 @@ firn_footer readFooter(const std::string &path) {
 }
 
 Json describe(const std::string &path, const std::vector<std::string> &dims, bool withSteps) {
-  ModelHandle handle = openModel(path);
+  ModelHandle handle = openModel(path, /*toRead=*/true);
   const firn_model *model = handle.get();
   firn_model_info info{};
   info.struct_size = sizeof info;
@@ -154,10 +220,16 @@ Json describe(const std::string &path, const std::vector<std::string> &dims, boo
   for (int32_t i = 0; i < firn_model_output_count(model); ++i)
     result["outputs"].push_back(describePort(outputInfo(model, i), false));
   result["constraints"] = Json::array();
-  for (int32_t i = 0; const char *message = firn_model_constraint(model, i); ++i)
-    result["constraints"].push_back(message);
+  const firn_model_desc &tables = *firn_model_tables(model);
+  for (int32_t i = 0; i < tables.constraint_count; ++i)
+    if (!isRange(tables, tables.constraints[i]))
+      result["constraints"].push_back(tables.constraints[i].message);
+  result["ranges"] = Json::object();
+  for (const auto &[name, range] : rangesOf(tables))
+    result["ranges"][name] = {range.first, range.second};
   result["memory"] = describeMemory(model, info, dims);
   result["steps"] = describeSteps(model, withSteps);
+  result["variants"] = describeVariants(model, withSteps);
   result["bytes"] = {{"file", info.file_bytes}, {"code_and_tables", info.image_bytes}, {"weights", info.weights_bytes}};
   result["threads"] = info.thread_hint;
   result["has_proof"] = info.has_proof != 0;
@@ -208,12 +280,15 @@ std::string memoryText(const Json &memory) {
   text += "  arena: " + bytesText(memory["arena_bytes"]);
   if (memory.contains("arena_bytes_where_dynamic_dims_are_1"))
     text += "; " + bytesText(memory["arena_bytes_where_dynamic_dims_are_1"]) + " where they are 1";
-  if (memory.contains("arena_bytes_expression"))
-    text += "\n    at least " + shortened(memory["arena_bytes_expression"].get<std::string>()) +
-            " bytes, the most that is alive at once";
+  if (memory.contains("arena_bytes_at_least"))
+    text += "\n    at least " + shortened(memory["arena_bytes_at_least"].get<std::string>()) +
+            " bytes, the most that is alive at once\n    at most " +
+            shortened(memory["arena_bytes_at_most"].get<std::string>()) + " bytes, all of it beside one another";
   text += "\n  scratch: " + bytesText(memory["scratch_bytes_per_thread"]) + " a thread\n";
   if (memory["has_sizes_that_depend_on_data"].get<bool>())
     text += "  and what sizes that depend on data need\n";
+  if (int64_t steps = memory["steps_with_memory_of_their_own"].get<int64_t>())
+    text += "  and what " + std::to_string(steps) + " steps on reference kernels take while they run\n";
   return text;
 }
 
@@ -229,6 +304,8 @@ std::string text(const Json &model) {
   }
   for (const Json &constraint : model["constraints"])
     result += "  " + constraint.get<std::string>() + "\n";
+  for (const auto &[name, range] : model["ranges"].items())
+    result += "  " + name + " is " + range[0].dump() + " to " + range[1].dump() + "\n";
   result += memoryText(model["memory"]);
   const Json &steps = model["steps"];
   result += "steps\n  " + steps["total"].dump() + ": " + steps["generated"].dump() + " generated kernels, " +
@@ -241,6 +318,10 @@ std::string text(const Json &model) {
     for (const Json &step : steps["list"])
       result += "  " + std::string(size_t(2 * step["depth"].get<int>()), ' ') + step["kind"].get<std::string>() + "  " +
                 step["name"].get<std::string>() + "\n";
+  for (const Json &variant : model["variants"])
+    result += "variant for " + variant["for"].get<std::string>() +
+              "\n  arena: " + bytesText(variant["memory"]["arena_bytes"]) + "; " + variant["steps"]["total"].dump() +
+              " steps, " + variant["steps"]["reference"].dump() + " on reference kernels\n";
   result += "file\n  " + bytesText(model["bytes"]["file"]) + ", of which " +
             bytesText(model["bytes"]["code_and_tables"]) + " code and tables\n  SHA-256 of its content " +
             model["sha256"].get<std::string>() + "\n";
@@ -263,20 +344,8 @@ bool isArtifact(const std::string &path) {
 
 std::string describeArtifact(const std::string &path, const std::vector<std::string> &dims, bool withSteps,
                              bool asJson) {
-  try {
-    Json model = describe(path, dims, withSteps);
-    return asJson ? model.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text(model);
-  } catch (const Failure &failure) {
-    // A model for another machine is not loaded, but its footer can be read.
-    firn_footer footer = readFooter(path);
-    if (std::memcmp(footer.magic, FIRN_MAGIC, 8) != 0 || footer.footer_size != sizeof footer ||
-        failure.status != Rejected)
-      throw;
-    throw Failure(failure.status, std::string(failure.what()) + "\n  its footer: " + machineText(footer.machine) +
-                                      ", " + std::to_string(footer.file_size) + " bytes, weights " +
-                                      std::to_string(footer.weights_size) + " bytes, SHA-256 " +
-                                      hex(footer.digest, sizeof footer.digest));
-  }
+  Json model = describe(path, dims, withSteps);
+  return asJson ? model.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text(model);
 }
 
 } // namespace firn::tools

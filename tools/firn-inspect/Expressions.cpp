@@ -246,4 +246,15 @@ std::string arenaExpression(const firn_model_desc &model) {
   return text + ")";
 }
 
+std::string arenaLimit(const firn_model_desc &model) {
+  Values values(model);
+  Polynomial sum;
+  for (int32_t i = 0; i < model.buffer_count; ++i)
+    if (model.buffers[i].kind == FIRN_BUFFER_ARENA) {
+      sum += bufferBytes(model.buffers[i], values);
+      sum += Polynomial(int64_t(FIRN_BUFFER_ALIGNMENT));
+    }
+  return sum.text();
+}
+
 } // namespace firn::tools

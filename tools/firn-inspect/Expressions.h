@@ -12,5 +12,8 @@ namespace firn::tools {
 /// arena is at least that large; alignment to 64 bytes and gaps come on top.
 std::string arenaExpression(const firn_model_desc &model);
 
+/// The bytes of all buffers of the arena beside one another, aligned: it is never larger.
+std::string arenaLimit(const firn_model_desc &model);
+
 } // namespace firn::tools
 #endif

@@ -20,6 +20,7 @@ struct Options {
   bool asNpy = false;
   int32_t threads = 0;
   int64_t repeat = 1;
+  std::vector<std::string> states;
   std::string profile;
   bool verify = false;
   std::string compare;
@@ -33,6 +34,7 @@ Examples:
   firn-run model.firn --inputs test_data_set_0 --compare test_data_set_0
   firn-run model.firn --input x=random:7 --dim batch=4 --repeat 100 --threads 2
   firn-run model.firn --inputs data --outputs results --profile trace.json
+  firn-run step.firn --inputs first --state present=past --repeat 200
   firn-run model.firn --verify
 
 Exit status: 0 done, 1 model or input rejected, 2 wrong command line, 3 file unreadable or unwritable,
@@ -61,6 +63,11 @@ void describeOptions(CLI::App &app, Options &options) {
   app.add_option("--repeat", options.repeat, "run N times and print the median time")
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  app.add_option("--state", options.states,
+                 "from the second run on, this input is that output of the run before; may be given again")
+      ->type_name("OUTPUT=INPUT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--profile", options.profile, "write Chrome trace events and print the hottest nodes")
       ->type_name("FILE.json");
   app.add_flag("--verify", options.verify, "check the digest of the whole file and replay the stored proof");
@@ -87,6 +94,26 @@ void verify(const firn_model *model, const Options &options) {
     std::puts("proof: right, this machine computes what the model computes");
 }
 
+// Binds what --state names; returns the inputs that are absent from the second run on.
+std::vector<int32_t> bindStates(const firn_model *model, firn_session *session, const std::vector<std::string> &pairs) {
+  std::vector<int32_t> bound;
+  for (const std::string &pair : pairs) {
+    // A name may contain '=': every place to split is tried.
+    int32_t output = -1, input = -1;
+    for (size_t at = pair.find('='); at != std::string::npos && (output < 0 || input < 0);
+         at = pair.find('=', at + 1)) {
+      output = firn_model_find_output(model, pair.substr(0, at).c_str());
+      input = firn_model_find_input(model, pair.c_str() + at + 1);
+    }
+    if (output < 0 || input < 0)
+      throw Failure(BadCommandLine, "--state expects OUTPUT=INPUT, names of this model, found '" + pair + "'");
+    if (firn_session_bind_state(session, output, input) != FIRN_OK)
+      throw Failure(BadCommandLine, "--state " + pair + ": " + firn_session_message(session));
+    bound.push_back(input);
+  }
+  return bound;
+}
+
 double microseconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
 }
@@ -107,6 +134,8 @@ void runProfiled(const firn_model *model, firn_session *session, const std::vect
   }
   if (firn_session_profile(session, nullptr, 0) != FIRN_OK)
     throw Failure(Internal, "the session cannot be profiled");
+  if (const firn_model *variant = firn_model_variant(model, firn_session_variant(session)))
+    model = variant; // whose steps these are
   writeFile(path, chromeTrace(model, times));
   std::fputs(hottestNodes(model, times, 15, firn_session_threads(session)).c_str(), stdout);
 }
@@ -156,11 +185,14 @@ void run(const Options &options) {
   SessionHandle session = createSession(model.get(), options.threads);
   std::vector<firn_tensor> inputs = views(inputTensors);
   std::vector<firn_tensor> outputs(size_t(firn_model_output_count(model.get())));
+  std::vector<int32_t> states = bindStates(model.get(), session.get(), options.states);
   std::vector<double> times;
   for (int64_t i = 0; i < options.repeat; ++i) {
     auto start = std::chrono::steady_clock::now();
     runSession(session.get(), inputs, outputs);
     times.push_back(microseconds(std::chrono::steady_clock::now() - start));
+    for (int32_t input : states)
+      inputs[size_t(input)] = {};
   }
   if (!options.profile.empty())
     runProfiled(model.get(), session.get(), inputs, outputs, options.profile);

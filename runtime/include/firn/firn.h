@@ -131,6 +131,11 @@ typedef struct firn_model firn_model;
  * Threads: any.  Memory: allocates a few tables; weights are shared with every process that has the file open. */
 FIRN_API FIRN_MUST_USE firn_status firn_model_open(const char *path, firn_model **model, firn_error *error);
 
+/* As firn_model_open, to be described and not to run: of any machine, with any CPU features. Sessions are refused.
+ * Returns what firn_model_open returns, but for FIRN_BAD_MACHINE.
+ * Threads: any.  Memory: as firn_model_open. */
+FIRN_API FIRN_MUST_USE firn_status firn_model_open_to_read(const char *path, firn_model **model, firn_error *error);
+
 /* As firn_model_open, from `bytes` bytes at `data`, which are copied.
  * Returns what firn_model_open returns.
  * Threads: any.  Memory: a copy of the file in anonymous memory. */
@@ -224,6 +229,11 @@ FIRN_API FIRN_MUST_USE firn_status firn_model_provenance(const firn_model *model
 /* Message `index` of the constraints between input dimensions; NULL past the last one.
  * Threads: any.  Memory: none. */
 FIRN_API const char *firn_model_constraint(const firn_model *model, int32_t index);
+
+/* Variant `index` of the model: code for some sizes of its dynamic dimensions (`firnc --dim batch=1,4`), which sessions
+ * on the model take by themselves. It can be described like a model, and is not closed. NULL past the last one.
+ * Threads: any.  Memory: lives as long as the model. */
+FIRN_API const firn_model *firn_model_variant(const firn_model *model, int32_t index);
 
 #define FIRN_RUNS_KERNEL 0    /* generated code */
 #define FIRN_RUNS_REFERENCE 1 /* a reference kernel: slow */
@@ -353,9 +363,21 @@ FIRN_API void firn_session_destroy(firn_session *session);
 FIRN_API FIRN_MUST_USE firn_status firn_session_run(firn_session *session, const firn_tensor *inputs,
                                                     firn_tensor *outputs);
 
+/* From now on output `output` of each run is input `input` of the next, without a copy: a cache that a model reads and
+ * extends. The caller gives the input's first value as usual, and from then on an absent (zeroed) tensor; a tensor that
+ * is present starts anew from there. The output's memory is the session's (`data` NULL) and may be read until the next
+ * run. A run that fails leaves the state as it was. Dimensions may change from run to run. output: -1 ends a binding.
+ * Returns FIRN_OK, FIRN_BAD_ARGUMENT, FIRN_BAD_SHAPE (the types cannot fit), FIRN_BUSY.
+ * Threads: as the session.  Memory: none; each run then keeps two buffers for the output, which grow by halves. */
+FIRN_API FIRN_MUST_USE firn_status firn_session_bind_state(firn_session *session, int32_t output, int32_t input);
+
 /* Why the last call on this session failed; "" after FIRN_OK.
  * Threads: as the session.  Memory: valid until the next call. */
 FIRN_API const char *firn_session_message(const firn_session *session);
+
+/* The variant that the last run took, -1 for the general model. The steps of its profile are those of that model.
+ * Threads: as the session.  Memory: none. */
+FIRN_API int32_t firn_session_variant(const firn_session *session);
 
 /* Threads in use, the caller included.
  * Threads: any.  Memory: none. */

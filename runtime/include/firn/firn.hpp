@@ -221,6 +221,13 @@ public:
   firn_session *get() const { return session; }
   int32_t threads() const { return firn_session_threads(session); }
 
+  /// From now on an output of each run is an input of the next: see firn_session_bind_state.
+  void bindState(int32_t output, int32_t input) {
+    firn_status status = firn_session_bind_state(session, output, input);
+    if (status != FIRN_OK)
+      throw Error(status, status == FIRN_BUSY ? "the session is running" : firn_session_message(session));
+  }
+
   /// Runs into memory of the session.
   Results run(const std::vector<firn_tensor> &inputs) {
     std::vector<firn_tensor> outputs(static_cast<size_t>(outputCount));

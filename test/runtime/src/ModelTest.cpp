@@ -149,6 +149,22 @@ TEST_CASE("other versions, machines and CPU features are refused by name") {
         })).status == FIRN_OK);
 }
 
+TEST_CASE("a model for another CPU can be read, but not run") {
+  std::string path = temporaryPath("foreign");
+  writeBytes(path, withFooter(scaleAdd(), [](firn_footer &footer) { footer.cpu_features |= 1u << 30; }));
+  firn_model *model = nullptr;
+  REQUIRE(firn_model_open(path.c_str(), &model, nullptr) == FIRN_BAD_MACHINE);
+  firn_error error{};
+  error.struct_size = sizeof error;
+  REQUIRE(firn_model_open_to_read(path.c_str(), &model, &error) == FIRN_OK);
+  std::remove(path.c_str());
+  CHECK(firn_model_find_input(model, "x") == 0);
+  firn_session *session = nullptr;
+  CHECK(firn_session_create(model, nullptr, &session, &error) == FIRN_BAD_MACHINE);
+  CHECK_THAT(error.message, Contains("opened to be read"));
+  firn_model_close(model);
+}
+
 TEST_CASE("a footer whose offsets do not fit is refused") {
   for (auto change : std::vector<std::function<void(firn_footer &)>>{
            [](firn_footer &f) { f.file_size += 1; }, [](firn_footer &f) { f.image_size = f.weights_offset + 1; },
