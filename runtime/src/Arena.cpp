@@ -1,6 +1,6 @@
 #include "runtime/src/Arena.h"
 
-#include "runtime/abi/model.h"
+#include <string.h>
 
 namespace firn::runtime {
 
@@ -79,6 +79,45 @@ int64_t placeBuffers(Placement *buffers, int32_t count, int32_t *order) {
     order[at] = self;
   }
   return total;
+}
+
+namespace {
+
+bool haveEqualSizes(const firn_buffer &a, const firn_buffer &b) {
+  return firn_dtype_bits(a.dtype) == firn_dtype_bits(b.dtype) && a.rank == b.rank &&
+         memcmp(a.dims, b.dims, size_t(a.rank) * sizeof *a.dims) == 0;
+}
+
+} // namespace
+
+int32_t assignRows(const firn_buffer *buffers, int32_t count, int32_t *order, Row *rows, int32_t *rowOf) {
+  int32_t placed = 0, rowCount = 0;
+  for (int32_t i = 0; i < count; ++i) { // by their first step; tables nearly have this order
+    rowOf[i] = -1;
+    if (buffers[i].kind != FIRN_BUFFER_ARENA)
+      continue;
+    int32_t at = placed++;
+    for (; at > 0 && buffers[order[at - 1]].first_step > buffers[i].first_step; --at)
+      order[at] = order[at - 1];
+    order[at] = i;
+  }
+  for (int32_t n = 0; n < placed; ++n) {
+    const firn_buffer &buffer = buffers[order[n]];
+    int32_t row = rowCount;
+    for (int32_t r = 0; r < rowCount; ++r) {
+      if (rows[r].lastStep >= buffer.first_step)
+        continue;
+      row = row == rowCount ? r : row;
+      if (haveEqualSizes(buffers[rows[r].buffer], buffer)) {
+        row = r;
+        break;
+      }
+    }
+    rowCount += row == rowCount;
+    rows[row] = {0, buffer.last_step, order[n]};
+    rowOf[order[n]] = row;
+  }
+  return rowCount;
 }
 
 } // namespace firn::runtime

@@ -252,4 +252,17 @@ firn_status firn_model_memory(const firn_model *model, const firn_tensor *inputs
   return status;
 }
 
+firn_status firn_model_arena_rows(const firn_model *model, int32_t *rows) {
+  if (!model || !rows)
+    return FIRN_BAD_ARGUMENT;
+  size_t count = size_t(model->arenaBufferCount) + 1;
+  void *memory = calloc(count, sizeof(Row) + sizeof(int32_t));
+  if (!memory)
+    return FIRN_NO_MEMORY;
+  auto *table = static_cast<Row *>(memory);
+  assignRows(model->desc->buffers, model->desc->buffer_count, reinterpret_cast<int32_t *>(table + count), table, rows);
+  free(memory);
+  return FIRN_OK;
+}
+
 } // extern "C"

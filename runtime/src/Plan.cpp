@@ -11,7 +11,7 @@ size_t Plan::tableBytes(const firn_model &model) {
   size_t values = size_t(model.desc->value_count), buffers = size_t(model.desc->buffer_count);
   size_t placed = size_t(model.arenaBufferCount), inputs = size_t(model.desc->input_count);
   return (values + 2 * buffers + inputs * FIRN_TENSOR_MAX_RANK) * sizeof(int64_t) +
-         placed * (sizeof(Placement) + sizeof(int64_t));
+         placed * (sizeof(Placement) + sizeof(Row) + sizeof(int64_t)) + (buffers + 1) / 2 * sizeof(int64_t);
 }
 
 char *Plan::layOut(const firn_model &model, char *memory) {
@@ -24,7 +24,9 @@ char *Plan::layOut(const firn_model &model, char *memory) {
   take(offsets, model.desc->buffer_count);
   take(inputDims, model.desc->input_count * FIRN_TENSOR_MAX_RANK);
   take(placements, model.arenaBufferCount);
-  take(order, 2 * model.arenaBufferCount); // twice what is needed keeps what follows aligned
+  take(rows, model.arenaBufferCount);
+  take(order, 2 * model.arenaBufferCount); // even numbers keep what follows aligned
+  take(rowOf, (model.desc->buffer_count + 1) / 2 * 2);
   return memory;
 }
 
@@ -153,6 +155,25 @@ firn_status sizeBuffers(Plan &plan, const firn_model &model, firn_error *error) 
   return FIRN_OK;
 }
 
+// The bytes of all rows beside one another, which the model announces as the most that its arena has. Leaves in each
+// row where it begins.
+int64_t sizeRows(Plan &plan, const firn_model_desc &desc) {
+  if (plan.rowCount == 0)
+    plan.rowCount = assignRows(desc.buffers, desc.buffer_count, plan.order, plan.rows, plan.rowOf);
+  for (int32_t r = 0; r < plan.rowCount; ++r)
+    plan.rows[r].bytes = 0;
+  for (int32_t i = 0; i < desc.buffer_count; ++i)
+    if (plan.rowOf[i] >= 0 && plan.bytes[i] > plan.rows[plan.rowOf[i]].bytes)
+      plan.rows[plan.rowOf[i]].bytes = plan.bytes[i];
+  int64_t total = 0;
+  for (int32_t r = 0; r < plan.rowCount; ++r) {
+    int64_t bytes = (plan.rows[r].bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT;
+    plan.rows[r].bytes = total;
+    total += bytes;
+  }
+  return total;
+}
+
 firn_status placeArena(Plan &plan, const firn_model &model, firn_error *error) {
   const firn_model_desc &desc = *model.desc;
   bool isStatic = desc.arena_bytes >= 0;
@@ -176,11 +197,15 @@ firn_status placeArena(Plan &plan, const firn_model &model, firn_error *error) {
     plan.arenaBytes = desc.arena_bytes;
     return FIRN_OK;
   }
+  int64_t limit = sizeRows(plan, desc);
   plan.arenaBytes = placeBuffers(plan.placements, count, plan.order);
-  count = 0;
+  bool fits = plan.arenaBytes <= limit;
+  int32_t next = 0;
   for (int32_t i = 0; i < desc.buffer_count; ++i)
     if (desc.buffers[i].kind == FIRN_BUFFER_ARENA)
-      plan.offsets[i] = plan.placements[count++].offset;
+      plan.offsets[i] = fits ? plan.placements[next++].offset : plan.rows[plan.rowOf[i]].bytes;
+  if (!fits)
+    plan.arenaBytes = limit;
   return FIRN_OK;
 }
 

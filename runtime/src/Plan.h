@@ -14,6 +14,9 @@ struct Plan {
   int64_t *offsets; // per buffer, those of kind ARENA
   Placement *placements;
   int32_t *order;
+  Row *rows; // of an arena whose sizes depend on the inputs
+  int32_t *rowOf;
+  int32_t rowCount;   // 0: not assigned yet
   int64_t *inputDims; // FIRN_TENSOR_MAX_RANK per input: those that the plan is for
   int64_t arenaBytes;
   bool isReady;

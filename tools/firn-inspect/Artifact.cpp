@@ -142,7 +142,10 @@ Json describeMemory(const firn_model *model, const firn_model_info &info, std::v
   std::string problem = measure(model, dims, memory);
   if (info.arena_bytes < 0) {
     result["arena_bytes_at_least"] = arenaExpression(tables);
-    result["arena_bytes_at_most"] = arenaLimit(tables);
+    std::vector<int32_t> rows(static_cast<size_t>(tables.buffer_count) + 1);
+    if (firn_model_arena_rows(model, rows.data()) != FIRN_OK)
+      throw Failure(Rejected, "not enough memory");
+    result["arena_bytes_at_most"] = arenaLimit(tables, rows);
   }
   if (problem.empty()) {
     if (info.arena_bytes >= 0 || isStated)
@@ -283,7 +286,7 @@ std::string memoryText(const Json &memory) {
   if (memory.contains("arena_bytes_at_least"))
     text += "\n    at least " + shortened(memory["arena_bytes_at_least"].get<std::string>()) +
             " bytes, the most that is alive at once\n    at most " +
-            shortened(memory["arena_bytes_at_most"].get<std::string>()) + " bytes, all of it beside one another";
+            shortened(memory["arena_bytes_at_most"].get<std::string>()) + " bytes";
   text += "\n  scratch: " + bytesText(memory["scratch_bytes_per_thread"]) + " a thread\n";
   if (memory["has_sizes_that_depend_on_data"].get<bool>())
     text += "  and what sizes that depend on data need\n";

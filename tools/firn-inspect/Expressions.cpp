@@ -211,6 +211,27 @@ Polynomial bufferBytes(const firn_buffer &buffer, const Values &values) {
   return bytes;
 }
 
+// "max(a, b)" without what another covers for all dimensions.
+Polynomial largest(std::vector<Polynomial> candidates) {
+  std::sort(candidates.begin(), candidates.end());
+  std::vector<Polynomial> peaks;
+  for (const Polynomial &candidate : candidates) {
+    auto covers = [&](const Polynomial &other) { return candidate.isCoveredBy(other); };
+    if (std::any_of(peaks.begin(), peaks.end(), covers))
+      continue;
+    peaks.erase(std::remove_if(peaks.begin(), peaks.end(),
+                               [&](const Polynomial &other) { return other.isCoveredBy(candidate); }),
+                peaks.end());
+    peaks.push_back(candidate);
+  }
+  if (peaks.size() < 2)
+    return peaks.empty() ? Polynomial() : peaks[0];
+  std::string text;
+  for (const Polynomial &peak : peaks)
+    text += (text.empty() ? "max(" : ", ") + peak.text();
+  return Polynomial(text + ")");
+}
+
 } // namespace
 
 std::string arenaExpression(const firn_model_desc &model) {
@@ -224,36 +245,18 @@ std::string arenaExpression(const firn_model_desc &model) {
     for (int32_t step = buffer.first_step; step <= buffer.last_step; ++step)
       alive[size_t(step)] += bytes;
   }
-  // What another step covers for all dimensions does not decide.
-  std::sort(alive.begin(), alive.end());
-  std::vector<Polynomial> peaks;
-  for (const Polynomial &candidate : alive) {
-    auto covers = [&](const Polynomial &other) { return candidate.isCoveredBy(other); };
-    if (std::any_of(peaks.begin(), peaks.end(), covers))
-      continue;
-    peaks.erase(std::remove_if(peaks.begin(), peaks.end(),
-                               [&](const Polynomial &other) { return other.isCoveredBy(candidate); }),
-                peaks.end());
-    peaks.push_back(candidate);
-  }
-  if (peaks.empty())
-    return "0";
-  if (peaks.size() == 1)
-    return peaks[0].text();
-  std::string text;
-  for (const Polynomial &peak : peaks)
-    text += (text.empty() ? "max(" : ", ") + peak.text();
-  return text + ")";
+  return largest(std::move(alive)).text();
 }
 
-std::string arenaLimit(const firn_model_desc &model) {
+std::string arenaLimit(const firn_model_desc &model, const std::vector<int32_t> &rowOf) {
   Values values(model);
-  Polynomial sum;
+  std::map<int32_t, std::vector<Polynomial>> rows;
   for (int32_t i = 0; i < model.buffer_count; ++i)
-    if (model.buffers[i].kind == FIRN_BUFFER_ARENA) {
-      sum += bufferBytes(model.buffers[i], values);
-      sum += Polynomial(int64_t(FIRN_BUFFER_ALIGNMENT));
-    }
+    if (rowOf[size_t(i)] >= 0)
+      rows[rowOf[size_t(i)]].push_back(bufferBytes(model.buffers[i], values));
+  Polynomial sum(int64_t(rows.size()) * FIRN_BUFFER_ALIGNMENT);
+  for (auto &[row, sizes] : rows)
+    sum += largest(std::move(sizes));
   return sum.text();
 }
 

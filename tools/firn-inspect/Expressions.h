@@ -3,6 +3,7 @@
 #define FIRN_TOOLS_FIRN_INSPECT_EXPRESSIONS_H
 
 #include <string>
+#include <vector>
 
 #include "runtime/abi/model.h"
 
@@ -12,8 +13,8 @@ namespace firn::tools {
 /// arena is at least that large; alignment to 64 bytes and gaps come on top.
 std::string arenaExpression(const firn_model_desc &model);
 
-/// The bytes of all buffers of the arena beside one another, aligned: it is never larger.
-std::string arenaLimit(const firn_model_desc &model);
+/// The largest buffers of all rows (firn_model_arena_rows) beside one another, aligned: the arena is never larger.
+std::string arenaLimit(const firn_model_desc &model, const std::vector<int32_t> &rowOf);
 
 } // namespace firn::tools
 #endif

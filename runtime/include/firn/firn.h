@@ -274,6 +274,11 @@ typedef struct firn_memory {
 FIRN_API FIRN_MUST_USE firn_status firn_model_memory(const firn_model *model, const firn_tensor *inputs,
                                                      firn_memory *memory, firn_tensor *outputs, firn_error *error);
 
+/* Where the arena depends on the inputs' dimensions: the row of each buffer of the tables (firn_model_tables), -1 for
+ * those that are not in the arena. The arena is never larger than the largest buffers of all rows beside one another,
+ * each rounded up to 64 bytes. Returns FIRN_OK, FIRN_BAD_ARGUMENT, FIRN_NO_MEMORY. Threads: any.  Memory: temporary. */
+FIRN_API FIRN_MUST_USE firn_status firn_model_arena_rows(const firn_model *model, int32_t *rows);
+
 #define FIRN_VERIFY_DIGEST 1u /* read the whole file and compare its SHA-256 */
 #define FIRN_VERIFY_PROOF 2u  /* run the stored inputs and compare with the stored outputs */
 

@@ -1,5 +1,6 @@
 #include "runtime/src/Arena.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 #include <vector>
@@ -48,5 +49,37 @@ TEST_CASE("no two living buffers overlap, and the arena is not larger than all o
         REQUIRE(!(meet && overlap));
       }
     }
+  }
+}
+
+TEST_CASE("buffers of a row never live at once, and equal ones come together") {
+  std::mt19937 random(11);
+  const int32_t sizes[] = {0, 1, 2};
+  std::vector<firn_buffer> buffers(80);
+  for (firn_buffer &buffer : buffers) {
+    buffer.kind = random() % 5 ? FIRN_BUFFER_ARENA : FIRN_BUFFER_LATE;
+    buffer.dtype = FIRN_F32;
+    buffer.rank = 1;
+    buffer.dims = sizes + random() % 3;
+    buffer.first_step = int32_t(random() % 40);
+    buffer.last_step = buffer.first_step + int32_t(random() % 6);
+  }
+  int32_t count = int32_t(buffers.size());
+  std::vector<int32_t> order(buffers.size()), rowOf(buffers.size());
+  std::vector<Row> rows(buffers.size());
+  int32_t rowCount = assignRows(buffers.data(), count, order.data(), rows.data(), rowOf.data());
+  int32_t most = 0; // alive at once
+  for (int32_t step = 0; step < 50; ++step) {
+    int32_t alive = 0;
+    for (const firn_buffer &buffer : buffers)
+      alive += buffer.kind == FIRN_BUFFER_ARENA && buffer.first_step <= step && step <= buffer.last_step;
+    most = std::max(most, alive);
+  }
+  CHECK(rowCount == most); // as few as there can be
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    CHECK((rowOf[i] >= 0) == (buffers[i].kind == FIRN_BUFFER_ARENA));
+    for (size_t j = 0; j < i; ++j)
+      if (rowOf[i] >= 0 && rowOf[i] == rowOf[j])
+        CHECK((buffers[i].last_step < buffers[j].first_step || buffers[j].last_step < buffers[i].first_step));
   }
 }
