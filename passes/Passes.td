@@ -67,6 +67,12 @@ def FoldConvBatchNorm : RewritingPass<"firn-fold-conv-batch-norm"> {
 def RecognizeActivations : RewritingPass<"firn-recognize-activations"> {
   let summary = "activation functions that a model spells out become one operation each";
 }
+def RecognizeAttention : RewritingPass<"firn-recognize-attention"> {
+  let summary = "attention that a model spells out becomes one operation";
+}
+def MergeQKV : RewritingPass<"firn-merge-qkv"> {
+  let summary = "products of one input for queries, keys and values become one product";
+}
 def RecognizeNormalizations : RewritingPass<"firn-recognize-normalizations"> {
   let summary = "layer and RMS normalisation that a model spells out become one operation each";
 }

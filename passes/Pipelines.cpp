@@ -38,6 +38,8 @@ void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth, const 
   if (rounding) {
     add(createRecognizeNormalizations());
     add(createRecognizeActivations());
+    add(createRecognizeAttention());
+    add(createMergeQKV());
     add(createFoldConvBatchNorm());
     add(createFuseBias());
   }

@@ -156,7 +156,7 @@ void inferAttention(Inference &inference) {
       inference.error("expected attn_mask to broadcast to " + shapeText(scores) + ", found " + shapeText(*mask));
   }
   Inference::Dims y{q->batch, q->length, q->heads * v->size};
-  if (qDims->size() == 4)
+  if (qDims->size() == 4 && inference.intAttribute("rows", 0) == 0)
     y = {q->batch, q->heads, q->length, v->size};
   inference.result(0, element, y);
   if (results > 1)

@@ -35,7 +35,8 @@ def Firn_AttentionOp : Firn_OnnxOp<"attention", "Attention", "inferAttention", [
     with `q_num_heads`, `kv_num_heads`. (C1) ranks 3 or 4, one batch size. (C2) heads of Q and K have one size. (C3) K
     and V have one length and as many heads. (C4) Q's heads are a multiple of K's. (C5) three axes need the numbers of
     heads. (C6) the mask broadcasts to [batch, heads, queries, keys]; its last axis may be shorter: keys behind it are not seen.
-    Two attributes of the compiler's own, never written to a file: `joined` = 1: K and V begin with past_key and
+    Attributes of the compiler's own, never written to a file: `rows` = 1: the result is [batch, length, heads * size],
+    whatever Q's rank. `masked_score`: what stands for a score where a mask of bool is false, instead of -inf. `joined` = 1: K and V begin with past_key and
     past_value already, which only say how long the past is; ranks of Q, K and V may differ then. `nan_rows` = 1: a query
     that sees no key gives NaN, as a softmax that is spelt out does, not zeros.
   }];

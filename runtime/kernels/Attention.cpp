@@ -23,6 +23,7 @@ struct AttentionOperands {
   int64_t leftWindow, rightWindow, outputMode;
   bool isCausal, hasNanRows;
   double scale, softcap;
+  double maskedScore; // where a mask of bool is false
 };
 
 int32_t headsOf(firn_call *call, const char *name, const firn_view &view, const char *headsName, Heads *result) {
@@ -140,10 +141,11 @@ int32_t attentionOperands(firn_call *call, AttentionOperands *o) {
   FIRN_TRY(boundedAttribute(call, "right_window_size", -1, -1, INT64_MAX, &o->rightWindow));
   FIRN_TRY(boundedAttribute(call, "qk_matmul_output_mode", 0, 0, 3, &o->outputMode));
   o->scale = findAttribute(call, "scale") ? double(floatAttribute(call, "scale", 1)) : 1 / sqrt(double(o->q.size));
+  o->maskedScore = floatAttribute(call, "masked_score", -INFINITY);
   o->softcap = floatAttribute(call, "softcap", 0);
   o->yDims[0] = o->batch;
-  o->yRank = q->rank;
-  if (q->rank == 4) {
+  o->yRank = intAttribute(call, "rows", 0) != 0 ? 3 : q->rank;
+  if (o->yRank == 4) {
     o->yDims[1] = o->q.heads;
     o->yDims[2] = o->q.length;
     o->yDims[3] = o->v.size;
@@ -209,7 +211,7 @@ bool attentionBias(const AttentionOperands &o, const int64_t *maskStrides, int64
     loadDoubles(*o.mask, first, 1, maskLength, bias);
     if (o.mask->dtype == FIRN_BOOL)
       for (int64_t j = 0; j < maskLength; ++j)
-        bias[j] = bias[j] != 0 ? 0 : -double(INFINITY);
+        bias[j] = bias[j] != 0 ? 0 : o.maskedScore;
   }
   bool seesAny = false;
   for (int64_t j = 0; j < o.total; ++j) {
@@ -255,6 +257,7 @@ int32_t runAttention(firn_call *call) {
     int64_t dims[4] = {o.batch, o.q.heads, o.q.length, o.mask->dims[o.mask->rank - 1]};
     broadcastStrides(*o.mask, dims, 4, maskStrides);
   }
+  bool isReplaced = o.mask && o.mask->dtype == FIRN_BOOL && !isinf(o.maskedScore);
   int64_t group = o.k.heads ? o.q.heads / o.k.heads : 1;
   for (int64_t b = 0; b < o.batch; ++b)
     for (int64_t h = 0; h < o.q.heads; ++h) {
@@ -279,7 +282,7 @@ int32_t runAttention(firn_call *call) {
         if (qk && o.outputMode == 1)
           storeDoubles(*qk, qkFirst, o.total, scores);
         for (int64_t j = 0; j < o.total; ++j)
-          scores[j] += bias[j];
+          scores[j] = isReplaced && bias[j] == o.maskedScore ? bias[j] : scores[j] + bias[j];
         if (qk && o.outputMode == 2)
           storeDoubles(*qk, qkFirst, o.total, scores);
         seesAny |= o.hasNanRows;

@@ -402,7 +402,7 @@ void AttentionEmitter::softmaxRow(Value row, Value slot, Value begin, Value keys
           mask = l.b.create<vector::InsertOp>(l.loc, element, mask, i);
         }
       }
-      x = a.mask->elementType.isInteger(1) ? l.select(mask, x, never) : e.add(x, mask);
+      x = a.mask->elementType.isInteger(1) ? l.select(mask, x, vectorOf(a.maskedScore)) : e.add(x, mask);
     }
     if (isLast || hasSpans()) {
       Value lane = l.b.create<arith::AddIOp>(
@@ -727,6 +727,7 @@ std::optional<AttentionShape> readAttention(AttentionOp op, std::string &whyNot)
   a.rightWindow = number("right_window_size", -1);
   a.scale = real("scale", 1 / std::sqrt(double(a.q.size.constant())));
   a.softcap = real("softcap", 0);
+  a.maskedScore = real("masked_score", -infinity);
   return a;
 }
 

@@ -3,6 +3,7 @@
 #define FIRN_COMPILER_CODEGEN_CPU_ATTENTION_H
 
 #include "compiler/codegen/cpu/Matmul.h"
+#include <cmath>
 
 namespace firn {
 
@@ -25,6 +26,7 @@ struct AttentionShape {
   bool isCausal = false, hasNanRows = false;
   int64_t leftWindow = -1, rightWindow = -1;
   double scale = 1, softcap = 0;
+  double maskedScore = -INFINITY; // where a mask of bool is false
 };
 
 /// Reads firn.attention; nothing, with the reason in whyNot, if no code can be made for it.

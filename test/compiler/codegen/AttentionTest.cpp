@@ -124,6 +124,15 @@ TEST_CASE("a query that sees no key gives zeros, or NaN where asked for") {
   }
 }
 
+TEST_CASE("a number may stand for masked scores, and heads of the result be merged") {
+  for (int64_t s : {1, 20}) {
+    Shape q = heads(2, 3, s, 16), k = heads(2, 3, 37, 16), mask{s, 37};
+    Input given{mask, "i1", false, 0};
+    REQUIRE(AttentionCase{{{q}, {k}, {k}, given}, {3}, "masked_score = 0.5 : f32, rows = 1 : i64"}.run({2, s, 48}) ==
+            "");
+  }
+}
+
 TEST_CASE("causal masks, windows and softcap agree over several blocks") {
   for (int64_t s : {2, 30, 300})
     for (const char *attributes :
