@@ -1,6 +1,8 @@
 // Artifact: [ELF shared object][padding][weights][footer].
 #include "compiler/artifact/Artifact.h"
 
+#include "runtime/abi/variants.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -80,7 +82,10 @@ std::string writeArtifact(llvm::StringRef path, const Program &program, const Ar
   if (std::string error = tablesObject(program, contents, target, program.weightBytes, all.back()); !error.empty())
     return error;
   std::vector<char> image;
-  if (std::string error = linkSharedObject(all, target, image); !error.empty())
+  std::vector<llvm::StringRef> symbols = {FIRN_MODEL_SYMBOL};
+  if (!contents.variants.empty())
+    symbols.push_back(FIRN_VARIANTS_SYMBOL);
+  if (std::string error = linkSharedObject(all, target, symbols, image); !error.empty())
     return error;
 
   std::string temporary = path.str() + ".part";

@@ -19,6 +19,7 @@ struct ArtifactContents {
   std::vector<ProofTensor> proof; // inputs, then outputs; or empty
   double proofRtol = 0, proofAtol = 0;
   unsigned maxThreads = 0;
+  std::vector<const Program *> variants; // which read the weights of the whole
 };
 
 /// Writes the artifact to `path` (whole or not at all). Returns an error text, empty on success.
@@ -34,15 +35,15 @@ void writeWeights(const Program &program, const ArtifactContents &contents,
 std::string writeStaticObject(llvm::StringRef path, const Program &program, const ArtifactContents &contents,
                               llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target);
 
-/// The tables as a relocatable object with the symbol FIRN_MODEL_SYMBOL.
-/// Proof tensors lie from `proofOffset` on in the weights. Returns an error text.
+/// The tables as a relocatable object with the symbol FIRN_MODEL_SYMBOL and, if there are variants,
+/// FIRN_VARIANTS_SYMBOL. Proof tensors lie from `proofOffset` on in the weights. Returns an error text.
 std::string tablesObject(const Program &program, const ArtifactContents &contents, const TargetDescription &target,
                          int64_t proofOffset, std::vector<char> &object);
 
 /// Links objects, and members of the target's archive of reference kernels that they need, into a shared object
-/// (Link.cpp). Returns an error text.
+/// (Link.cpp), which exports `symbols`. Returns an error text.
 std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
-                             std::vector<char> &image);
+                             llvm::ArrayRef<llvm::StringRef> symbols, std::vector<char> &image);
 
 /// The same as one relocatable object in which `symbol` alone is global. Returns an error text.
 std::string linkRelocatable(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,

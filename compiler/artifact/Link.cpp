@@ -2,6 +2,7 @@
 #include "compiler/artifact/Artifact.h"
 
 #include "lld/Common/Driver.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ObjCopy/CommonConfig.h"
 #include "llvm/ObjCopy/ConfigManager.h"
 #include "llvm/ObjCopy/ObjCopy.h"
@@ -103,12 +104,13 @@ private:
 } // namespace
 
 std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
-                             std::vector<char> &image) {
+                             llvm::ArrayRef<llvm::StringRef> symbols, std::vector<char> &image) {
   Link link(target);
   if (std::string error = link.prepare(objects); !error.empty())
     return error;
   // The soname and the order of sections must not depend on the folder's random name.
-  std::string script = link.path("exports.map"), exports = "{ global: " FIRN_MODEL_SYMBOL "; local: *; };\n";
+  std::string script = link.path("exports.map"),
+              exports = "{ global: " + llvm::join(symbols, "; ") + "; local: *; };\n";
   if (std::string error = writeFile(script, {exports.data(), exports.size()}); !error.empty())
     return error;
   std::string versionScript = "--version-script=" + script;

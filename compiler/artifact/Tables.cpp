@@ -3,6 +3,7 @@
 #include "compiler/artifact/Image.h"
 #include "compiler/codegen/cpu/Pipeline.h"
 #include "passes/fold/ReferenceCall.h"
+#include "runtime/abi/variants.h"
 #include "runtime/kernels/Table.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -218,12 +219,33 @@ private:
 };
 } // namespace
 
+/// What is said of the whole model is not repeated.
+static void emitVariants(const ArtifactContents &contents, llvm::Module &module) {
+  ArtifactContents own;
+  own.name = contents.name;
+  own.maxThreads = contents.maxThreads;
+  firn_variants header = {sizeof header, int32_t(contents.variants.size()), nullptr};
+  std::vector<const void *> models(contents.variants.size());
+  Image list;
+  list.append(&header, sizeof header, 64);
+  int64_t at = list.array(models);
+  list.pointTo(offsetof(firn_variants, models), at);
+  for (auto [i, program] : llvm::enumerate(contents.variants)) {
+    std::string symbol = "firn_variant_" + std::to_string(i + 1);
+    TableWriter(*program, own).write(0).emit(module, symbol);
+    list.pointTo(at + int64_t(i * sizeof models[0]), symbol);
+  }
+  list.emit(module, FIRN_VARIANTS_SYMBOL);
+}
+
 std::string tablesObject(const Program &program, const ArtifactContents &contents, const TargetDescription &target,
                          int64_t proofOffset, std::vector<char> &object) {
   llvm::LLVMContext context;
   llvm::Module module("firn.tables", context);
   module.setTargetTriple(target.triple);
   TableWriter(program, contents).write(proofOffset).emit(module, FIRN_MODEL_SYMBOL);
+  if (!contents.variants.empty())
+    emitVariants(contents, module);
   std::string error;
   if (!emitObject(module, target, 0, object, nullptr, error))
     return error;

@@ -18,6 +18,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
+#include <optional>
 
 using namespace mlir;
 
@@ -74,15 +75,55 @@ public:
   }
 
 private:
+  /// The model, or one variant of it, on its way.
+  struct Part {
+    CompileModelOptions options;
+    OwningOpRef<ModuleOp> module;
+    GeneratedKernels generated;
+    Program program;
+  };
+
   int stages() {
+    Part whole;
+    whole.options = options;
+    if (std::optional<int> status = prepare(whole))
+      return *status;
+    if (options.emit == "firn" || options.emit == "fused")
+      return print(*whole.module);
+    if (std::optional<int> status = generate(whole, "firn_k"))
+      return *status;
+    if (options.checkOnly) {
+      progress.stage("");
+      llvm::outs() << checkText(whole.program, whole.generated, diagnostics, options.wantJsonDiagnostics);
+      return exitDone;
+    }
+    if (options.emit == "plan")
+      return printPlan(*whole.module, whole.program);
+    std::vector<Part> variants;
+    Diagnostics said = diagnostics; // what the general model meets, its variants meet too
+    for (const CompileModelOptions &variant : variantOptions(options)) {
+      Part &part = variants.emplace_back();
+      part.options = variant;
+      std::optional<int> status = prepare(part);
+      if (!status)
+        status = generate(part, "firn_v" + std::to_string(variants.size()) + "_k");
+      if (status)
+        return *status;
+    }
+    diagnostics = said;
+    return write(whole, variants);
+  }
+
+  /// Everything before code; a status where that is the end.
+  std::optional<int> prepare(Part &part) {
     progress.stage("reading");
     ImportOptions import;
     import.isKnown = [](StringRef name) {
       return kernels::find(std::string_view(name.data(), name.size())) != nullptr;
     };
     import.refuseUnknown = true;
-    OwningOpRef<ModuleOp> module = importModel(options.input, import, context, diagnostics);
-    if (!module)
+    part.module = importModel(options.input, import, context, diagnostics);
+    if (!part.module)
       return reject();
     if (diagnostics.hasErrors()) {
       // Broken nodes stand for unknown values: what else is wrong shows in the same run.
@@ -91,51 +132,54 @@ private:
       manager.enableVerifier(false);
       manager.addPass(createSimplifyControl());
       manager.addPass(createInferShapes());
-      (void)manager.run(*module);
+      (void)manager.run(*part.module);
       return reject();
     }
-    if (!fixDimensions(*module, options, diagnostics))
+    if (!fixDimensions(*part.module, part.options, diagnostics))
       return reject();
-    passRemarks() = &remarks;
+    bool isVariant = part.options.variants.size() != options.variants.size();
+    passRemarks() = isVariant ? &variantRemarks : &remarks;
     {
       progress.stage("optimising");
       MlirDiagnosticCollector collector(&context, diagnostics, "import.shape");
-      if (failed(optimise(*module, options)))
+      if (failed(optimise(*part.module, part.options)))
         return reject();
     }
-    if (!requireKnownRanks(*module, diagnostics))
+    if (!requireKnownRanks(*part.module, diagnostics))
       return reject();
     if (options.emit == "firn")
-      return print(*module);
+      return std::nullopt;
     progress.stage("grouping");
-    if (failed(groupKernels(*module, target, options)))
+    if (failed(groupKernels(*part.module, target, part.options)))
       return internalFailure("grouping failed");
-    if (options.emit == "fused")
-      return print(*module);
-    return generate(*module);
+    return std::nullopt;
   }
 
-  int generate(ModuleOp module) {
+  std::optional<int> generate(Part &part, const std::string &prefix) {
     progress.stage("generating code");
-    GeneratedKernels generated = generateKernels(module, target, options);
-    if (!generated.error.empty())
-      return internalFailure(generated.error);
+    part.generated = generateKernels(*part.module, target, part.options, prefix);
+    if (!part.generated.error.empty())
+      return internalFailure(part.generated.error);
     if (options.emit == "kernel" || options.emit == "llvm" || options.emit == "asm")
-      return text(generated.text);
+      return text(part.generated.text);
     progress.stage("planning");
-    Program program = planProgram(
-        module, generated.bindings, [](FusedOp op) { return kernelSymbols(op); },
-        [](FusedOp op) { return inPlacePairs(op); }, [](Operation *op) { return flopsOf(op); });
-    placeArena(program);
-    if (options.checkOnly) {
-      progress.stage("");
-      llvm::outs() << checkText(program, generated, diagnostics, options.wantJsonDiagnostics);
-      return exitDone;
-    }
-    if (options.emit == "plan")
-      return printPlan(module, program);
+    part.program = planProgram(
+        *part.module, part.generated.bindings, [](FusedOp op) { return kernelSymbols(op); },
+        [](FusedOp op) { return inPlacePairs(op); }, [](Operation *op) { return flopsOf(op); }, part.options.ranges);
+    placeArena(part.program);
+    return std::nullopt;
+  }
+
+  int write(Part &whole, std::vector<Part> &variants) {
     ArtifactContents contents;
-    describe(module, contents);
+    describe(*whole.module, contents);
+    std::vector<std::vector<char>> objects = std::move(whole.generated.objects);
+    for (Part &variant : variants) {
+      shareWeights(whole.program, variant.program);
+      contents.variants.push_back(&variant.program);
+      for (std::vector<char> &object : variant.generated.objects)
+        objects.push_back(std::move(object));
+    }
     if (options.wantProof) {
       std::string whyNot;
       if (!makeProof(options, context, contents, whyNot))
@@ -143,13 +187,13 @@ private:
     }
     progress.stage("linking");
     auto write = options.emit == "obj" ? writeStaticObject : writeArtifact;
-    if (int status = written(write(options.output, program, contents, generated.objects, target)))
+    if (int status = written(write(options.output, whole.program, contents, objects, target)))
       return status;
     progress.stage("");
     if (!diagnostics.all().empty())
       llvm::errs() << (options.wantJsonDiagnostics ? diagnostics.json() : diagnostics.text());
     if (options.wantReport)
-      return report(module, program, generated, remarks, options);
+      return report(*whole.module, whole.program, whole.generated, remarks, options);
     return exitDone;
   }
 
@@ -233,7 +277,7 @@ private:
   Progress progress;
   MLIRContext context{MLIRContext::Threading::DISABLED};
   TargetDescription target;
-  std::vector<PassRemark> remarks;
+  std::vector<PassRemark> remarks, variantRemarks; // the report is about the general model
 };
 
 } // namespace

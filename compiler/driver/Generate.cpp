@@ -12,8 +12,8 @@ using namespace mlir;
 namespace firn {
 
 /// A symbol of the nodes' names: letters, digits and underscores, not too long, unique by its number.
-static std::string symbolFor(FusedOp fused, size_t number) {
-  std::string name = "firn_k" + std::to_string(number) + "_";
+static std::string symbolFor(StringRef prefix, FusedOp fused, size_t number) {
+  std::string name = prefix.str() + std::to_string(number) + "_";
   for (char c : nodeName(fused.getLoc()).substr(0, 64))
     name += isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
@@ -28,7 +28,8 @@ static void regroup(ArrayRef<Operation *> operations, const TargetDescription &t
   }
 }
 
-GeneratedKernels generateKernels(ModuleOp module, const TargetDescription &target, const CompileModelOptions &options) {
+GeneratedKernels generateKernels(ModuleOp module, const TargetDescription &target, const CompileModelOptions &options,
+                                 StringRef prefix) {
   GeneratedKernels generated;
   CompileOptions how;
   how.optLevel = options.optLevel;
@@ -52,7 +53,7 @@ GeneratedKernels generateKernels(ModuleOp module, const TargetDescription &targe
       open.push_back(fused);
       std::string key = kernelKey(fused);
       if (!known.count(key) && fresh.try_emplace(key, jobs.size()).second) {
-        jobs.push_back({fused, symbolFor(fused, number++)});
+        jobs.push_back({fused, symbolFor(prefix, fused, number++)});
         keys.push_back(key);
       }
     });

@@ -2,6 +2,7 @@
 #ifndef FIRN_COMPILER_DRIVER_OPTIONS_H
 #define FIRN_COMPILER_DRIVER_OPTIONS_H
 
+#include "compiler/plan/DimRange.h"
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,8 +13,10 @@ namespace firn {
 struct CompileModelOptions {
   std::string input;
   std::string output;
-  std::map<std::string, int64_t> dims;                // symbol -> size
-  std::map<std::string, std::vector<int64_t>> shapes; // input -> dimensions
+  std::map<std::string, int64_t> dims;                  // symbol -> size
+  DimRanges ranges;                                     // symbol -> the sizes that it may have
+  std::map<std::string, std::vector<int64_t>> variants; // symbol -> sizes that get code of their own
+  std::map<std::string, std::vector<int64_t>> shapes;   // input -> dimensions
   std::string target = "native";
   unsigned threads = 0;     // of the executor: a hint in the artifact
   unsigned hostThreads = 0; // of this compilation; 0: all cores

@@ -99,6 +99,8 @@ bool makeProof(const CompileModelOptions &options, MLIRContext &context, Artifac
       bool isBatch = StringRef(symbol).lower().find("batch") != std::string::npos ||
                      StringRef(symbol).ends_with(".0") || symbol == "N" || symbol == "n";
       sizes[symbol] = isBatch ? 1 : size;
+      if (auto range = options.ranges.find(symbol); range != options.ranges.end())
+        sizes[symbol] = std::clamp(sizes[symbol], range->second.lower, range->second.upper);
     }
     // Integers may index tables: the widest range that the reference evaluator accepts.
     std::vector<ReferenceTensor> inputs;

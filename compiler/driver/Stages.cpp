@@ -16,6 +16,13 @@ std::string optionText(const CompileModelOptions &options) {
     text += " --threads " + std::to_string(options.threads);
   for (const auto &[name, size] : options.dims)
     text += " --dim " + name + "=" + std::to_string(size);
+  for (const auto &[name, range] : options.ranges)
+    text += " --dim " + name + "=" + std::to_string(range.lower) + ".." + std::to_string(range.upper);
+  for (const auto &[name, sizes] : options.variants) {
+    text += " --dim " + name + "=";
+    for (auto [i, size] : llvm::enumerate(sizes))
+      text += (i ? "," : "") + std::to_string(size);
+  }
   for (const auto &[name, dims] : options.shapes) {
     text += " --shape " + name + "=";
     for (auto [i, d] : llvm::enumerate(dims))
@@ -26,11 +33,33 @@ std::string optionText(const CompileModelOptions &options) {
   return text;
 }
 
+std::vector<CompileModelOptions> variantOptions(const CompileModelOptions &options) {
+  std::vector<CompileModelOptions> result;
+  if (options.variants.empty())
+    return result;
+  result.push_back(options);
+  result.back().variants.clear();
+  for (const auto &[name, sizes] : options.variants) {
+    std::vector<CompileModelOptions> extended;
+    for (const CompileModelOptions &variant : result)
+      for (int64_t size : sizes) {
+        extended.push_back(variant);
+        extended.back().dims[name] = size;
+      }
+    result = std::move(extended);
+  }
+  return result;
+}
+
 bool fixDimensions(ModuleOp module, const CompileModelOptions &options, Diagnostics &diagnostics) {
   auto main = *module.getOps<func::FuncOp>().begin();
   std::map<std::string, int64_t> sizes = options.dims;
   std::set<std::string> unusedDims, unusedShapes, symbols, names;
   for (const auto &[name, size] : options.dims)
+    unusedDims.insert(name);
+  for (const auto &[name, range] : options.ranges)
+    unusedDims.insert(name);
+  for (const auto &[name, list] : options.variants)
     unusedDims.insert(name);
   for (const auto &[name, dims] : options.shapes)
     unusedShapes.insert(name);
@@ -75,10 +104,9 @@ bool fixDimensions(ModuleOp module, const CompileModelOptions &options, Diagnost
     for (DimExpr &dim : dims)
       if (auto symbol = dim.asSymbol()) {
         symbols.insert(*symbol);
-        if (auto at = sizes.find(*symbol); at != sizes.end()) {
-          unusedDims.erase(*symbol);
+        unusedDims.erase(*symbol);
+        if (auto at = sizes.find(*symbol); at != sizes.end())
           dim = DimExpr(at->second);
-        }
       }
     argument.setType(tensorType(type.getElementType(), dims));
   }
@@ -102,6 +130,10 @@ bool fixDimensions(ModuleOp module, const CompileModelOptions &options, Diagnost
   auto list = [](const std::set<std::string> &set) {
     return set.empty() ? std::string("none") : llvm::join(set, ", ");
   };
+  for (const auto &[name, size] : sizes)
+    if (!options.dims.count(name) && (options.ranges.count(name) || options.variants.count(name)))
+      diagnostics.error("options.dim",
+                        "--dim gives several sizes for '" + name + "', --shape fixes it to " + std::to_string(size));
   for (const std::string &name : unusedDims)
     diagnostics.error("options.dim", "--dim names '" + name + "', which is no dimension of an input",
                       "known: " + list(symbols));

@@ -35,9 +35,13 @@ struct GeneratedKernels {
   std::string text;                                          // --emit=kernel|llvm|asm
   std::string error;
 };
-/// Code for all fused operations; those that no emitter takes are dissolved into their operations again.
+/// Code for all fused operations; those that no emitter takes are dissolved into their operations again. `prefix`
+/// begins the names of the functions.
 GeneratedKernels generateKernels(mlir::ModuleOp module, const TargetDescription &target,
-                                 const CompileModelOptions &options);
+                                 const CompileModelOptions &options, llvm::StringRef prefix = "firn_k");
+
+/// The options of each specialised variant: those of the whole with one combination of --dim NAME=A,B fixed.
+std::vector<CompileModelOptions> variantOptions(const CompileModelOptions &options);
 
 /// Floating-point operations of a step (a multiply-add is two).
 DimExpr flopsOf(mlir::Operation *op);

@@ -1,5 +1,6 @@
 // Planner: operations in order become steps; values become buffers with lifetimes; sizes become integer values.
 #include "compiler/plan/Program.h"
+#include "compiler/plan/Values.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -18,86 +19,14 @@ bool isView(Operation *op) {
   return isa<FlattenOp, SqueezeOp, UnsqueezeOp, IdentityOp>(op);
 }
 
-/// Integer values of a program, each expression once.
-class Values {
-public:
-  explicit Values(std::vector<firn_value> &list) : values(list) {}
-
-  int32_t constant(int64_t number) { return add("#" + std::to_string(number), FIRN_VALUE_CONSTANT, number, 0); }
-  int32_t inputDim(int64_t input, int64_t axis) {
-    return add("i" + std::to_string(input) + ":" + std::to_string(axis), FIRN_VALUE_INPUT_DIM, input, axis);
-  }
-  void bind(const std::string &symbol, int32_t value) { symbols[symbol] = value; }
-  bool isBound(const std::string &symbol) const { return symbols.count(symbol); }
-  /// A symbol that no input binds is found while running.
-  int32_t symbol(const std::string &name) {
-    auto [at, isNew] = symbols.try_emplace(name, int32_t(values.size()));
-    if (isNew)
-      values.push_back({FIRN_VALUE_SYMBOL, 1, 0, 0});
-    return at->second;
-  }
-  int32_t get(const DimExpr &expr) {
-    std::optional<int32_t> sum;
-    for (const DimExpr::Term &term : expr.terms()) {
-      std::optional<int32_t> product;
-      if (term.coefficient != 1 || term.atoms.empty())
-        product = constant(term.coefficient);
-      for (const DimExpr::AtomRef &atom : term.atoms) {
-        int32_t factor = get(*atom);
-        product = product ? binary(FIRN_VALUE_MUL, *product, factor) : factor;
-      }
-      sum = sum ? binary(FIRN_VALUE_ADD, *sum, *product) : *product;
-    }
-    return sum ? *sum : constant(0);
-  }
-  std::vector<int32_t> list(ArrayRef<DimExpr> dims) {
-    std::vector<int32_t> ids;
-    for (const DimExpr &dim : dims)
-      ids.push_back(get(dim));
-    return ids;
-  }
-  bool isLate(int32_t value) const { return values[value].late; }
-
-private:
-  int32_t get(const DimExpr::Atom &atom) {
-    if (atom.function == DimExpr::Function::Symbol)
-      return symbol(atom.name);
-    int32_t a = get(atom.args[0]), b = get(atom.args[1]);
-    switch (atom.function) {
-    case DimExpr::Function::FloorDiv:
-      return binary(FIRN_VALUE_FLOOR_DIV, a, b);
-    case DimExpr::Function::CeilDiv:
-      return binary(FIRN_VALUE_CEIL_DIV, a, b);
-    case DimExpr::Function::Mod:
-      return binary(FIRN_VALUE_MOD, a, b);
-    case DimExpr::Function::Min:
-      return binary(FIRN_VALUE_MIN, a, b);
-    default:
-      return binary(FIRN_VALUE_MAX, a, b);
-    }
-  }
-  int32_t binary(int32_t op, int32_t a, int32_t b) {
-    return add(std::to_string(op) + "," + std::to_string(a) + "," + std::to_string(b), op, a, b,
-               values[a].late || values[b].late);
-  }
-  int32_t add(const std::string &key, int32_t op, int64_t a, int64_t b, bool isLate = false) {
-    auto [at, isNew] = known.try_emplace(key, int32_t(values.size()));
-    if (isNew)
-      values.push_back({op, isLate, a, b});
-    return at->second;
-  }
-
-  std::vector<firn_value> &values;
-  std::map<std::string, int32_t> known, symbols;
-};
-
 class Planner {
 public:
   Planner(const llvm::DenseMap<Operation *, KernelBinding> &bindings,
           llvm::function_ref<std::vector<std::string>(FusedOp)> symbols,
           llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> pairs,
-          llvm::function_ref<DimExpr(Operation *)> flops)
-      : kernels(bindings), symbolsOf(symbols), inPlace(pairs), flopsOf(flops), values(program.values) {}
+          llvm::function_ref<DimExpr(Operation *)> flops, const DimRanges &allowed)
+      : kernels(bindings), symbolsOf(symbols), inPlace(pairs), flopsOf(flops), ranges(allowed), values(program.values) {
+  }
 
   Program run(func::FuncOp func) {
     Block &body = func.getBody().front();
@@ -457,6 +386,9 @@ private:
           if (!values.isBound(*symbol)) {
             values.bind(*symbol, here);
             firstUse[*symbol] = where;
+            if (auto range = ranges.find(*symbol); range != ranges.end())
+              program.constraints.push_back({here, range->second.lower, range->second.upper,
+                                             where + " (" + *symbol + ") lies outside of the range that was compiled"});
           } else {
             int32_t difference = values.get(DimExpr(0));
             program.values.push_back({FIRN_VALUE_SUB, 0, here, values.symbol(*symbol)});
@@ -558,6 +490,7 @@ private:
   llvm::function_ref<std::vector<std::string>(FusedOp)> symbolsOf;
   llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> inPlace;
   llvm::function_ref<DimExpr(Operation *)> flopsOf;
+  const DimRanges &ranges;
   Program program;
   Values values;
   llvm::DenseMap<Value, int32_t> buffers;
@@ -572,56 +505,9 @@ private:
 Program planProgram(ModuleOp module, const llvm::DenseMap<Operation *, KernelBinding> &kernels,
                     llvm::function_ref<std::vector<std::string>(FusedOp)> symbolsOf,
                     llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> inPlace,
-                    llvm::function_ref<DimExpr(Operation *)> flopsOf) {
+                    llvm::function_ref<DimExpr(Operation *)> flopsOf, const DimRanges &ranges) {
   auto main = *module.getOps<func::FuncOp>().begin();
-  return Planner(kernels, symbolsOf, inPlace, flopsOf).run(main);
-}
-
-void placeArena(Program &program) {
-  struct Item {
-    int32_t buffer;
-    int64_t bytes;
-  };
-  std::vector<Item> items;
-  for (auto [i, b] : llvm::enumerate(program.buffers)) {
-    if (b.kind != FIRN_BUFFER_ARENA)
-      continue;
-    int64_t count = 1;
-    for (int32_t dim : b.dims) {
-      if (program.values[dim].op != FIRN_VALUE_CONSTANT)
-        return;
-      count *= program.values[dim].a;
-    }
-    int64_t bytes = firn_dtype_bytes(b.dtype, count);
-    items.push_back({int32_t(i), (bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT});
-  }
-  // Largest first; each takes the tightest gap between those that live at the same time.
-  std::sort(items.begin(), items.end(),
-            [](const Item &a, const Item &b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.buffer < b.buffer; });
-  std::vector<Item> placed;
-  int64_t total = 0;
-  for (const Item &item : items) {
-    ProgramBuffer &mine = program.buffers[item.buffer];
-    std::vector<std::pair<int64_t, int64_t>> busy;
-    for (const Item &other : placed) {
-      const ProgramBuffer &theirs = program.buffers[other.buffer];
-      if (theirs.firstStep <= mine.lastStep && mine.firstStep <= theirs.lastStep)
-        busy.push_back({theirs.offset, theirs.offset + other.bytes});
-    }
-    llvm::sort(busy);
-    int64_t at = 0, best = -1, bestGap = INT64_MAX;
-    for (auto [begin, end] : busy) {
-      if (begin - at >= item.bytes && begin - at < bestGap) {
-        best = at;
-        bestGap = begin - at;
-      }
-      at = std::max(at, end);
-    }
-    mine.offset = best >= 0 ? best : at;
-    total = std::max(total, mine.offset + item.bytes);
-    placed.push_back(item);
-  }
-  program.arenaBytes = total;
+  return Planner(kernels, symbolsOf, inPlace, flopsOf, ranges).run(main);
 }
 
 } // namespace firn

@@ -3,6 +3,7 @@
 #ifndef FIRN_COMPILER_PLAN_PROGRAM_H
 #define FIRN_COMPILER_PLAN_PROGRAM_H
 
+#include "compiler/plan/DimRange.h"
 #include "dialects/firn/Firn.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/abi/model.h"
@@ -72,14 +73,19 @@ struct KernelBinding {
 };
 
 /// The step table of `main`: every operation is a kernel (`kernels` has its binding), a view, a reference call or
-/// control flow. `inPlace`: pairs of operand and result of a fused op that may share a buffer.
+/// control flow. `inPlace`: pairs of operand and result of a fused op that may share a buffer. `ranges` become
+/// constraints of the inputs.
 Program planProgram(mlir::ModuleOp module, const llvm::DenseMap<mlir::Operation *, KernelBinding> &kernels,
                     llvm::function_ref<std::vector<std::string>(FusedOp)> symbolsOf,
                     llvm::function_ref<std::vector<std::pair<unsigned, unsigned>>(FusedOp)> inPlace,
-                    llvm::function_ref<DimExpr(mlir::Operation *)> flopsOf);
+                    llvm::function_ref<DimExpr(mlir::Operation *)> flopsOf, const DimRanges &ranges = {});
 
-/// Offsets for the arena buffers of a program whose sizes are all constant; sets arenaBytes.
+/// Offsets for the arena buffers of a program whose sizes are all constant, or bounded by the ranges of the inputs'
+/// dimensions; sets arenaBytes (PlaceArena.cpp).
 void placeArena(Program &program);
+
+/// Lets `part` read the weights of `whole`; those that it alone has are added there.
+void shareWeights(Program &whole, Program &part);
 
 } // namespace firn
 #endif

@@ -2,6 +2,9 @@
 #ifndef FIRN_TOOLS_FIRNC_SIZES_H
 #define FIRN_TOOLS_FIRNC_SIZES_H
 
+#include "compiler/plan/DimRange.h"
+
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -31,6 +34,59 @@ inline bool splitPair(const std::string &text, std::string &name, std::string &v
   name = text.substr(0, at);
   value = text.substr(at + 1);
   return true;
+}
+
+/// What all --dim of firnc say.
+struct DimOptions {
+  std::map<std::string, int64_t> sizes;                 // NAME=4
+  DimRanges ranges;                                     // NAME=1..32
+  std::map<std::string, std::vector<int64_t>> variants; // NAME=1,4,16
+};
+
+/// One size of --dim.
+inline bool parseSize(const std::string &text, int64_t &size) {
+  std::vector<int64_t> sizes;
+  if (!parseShape(text, sizes) || sizes.size() != 1)
+    return false;
+  size = sizes[0];
+  return true;
+}
+
+/// Reads all --dim of firnc. Returns what is wrong, or "".
+inline std::string parseDims(const std::vector<std::string> &texts, DimOptions &dims) {
+  for (const std::string &text : texts) {
+    std::string name, value;
+    if (!splitPair(text, name, value))
+      return "--dim expects NAME=SIZE, NAME=LOWEST..HIGHEST or NAME=SIZE,SIZE..., found '" + text + "'";
+    if (dims.sizes.count(name) || dims.ranges.count(name) || dims.variants.count(name))
+      return "--dim names '" + name + "' twice";
+    if (size_t dots = value.find(".."); dots != std::string::npos) {
+      DimRange range;
+      if (!parseSize(value.substr(0, dots), range.lower) || !parseSize(value.substr(dots + 2), range.upper) ||
+          range.lower > range.upper)
+        return "--dim expects NAME=LOWEST..HIGHEST, two sizes in this order, found '" + text + "'";
+      dims.ranges[name] = range;
+    } else if (value.find(',') != std::string::npos) {
+      std::vector<int64_t> &sizes = dims.variants[name];
+      for (size_t at = 0; at <= value.size();) {
+        size_t end = std::min(value.find(',', at), value.size());
+        int64_t size;
+        if (!parseSize(value.substr(at, end - at), size) || std::count(sizes.begin(), sizes.end(), size))
+          return "--dim expects NAME=SIZE,SIZE..., each size once, found '" + text + "'";
+        sizes.push_back(size);
+        at = end + 1;
+      }
+    } else if (!parseSize(value, dims.sizes[name])) {
+      return "--dim expects NAME=SIZE, NAME=LOWEST..HIGHEST or NAME=SIZE,SIZE..., found '" + text + "'";
+    }
+  }
+  size_t variants = 1;
+  for (const auto &[name, sizes] : dims.variants)
+    variants *= sizes.size();
+  constexpr size_t most = 16;
+  return variants <= most
+             ? ""
+             : "--dim asks for " + std::to_string(variants) + " variants, " + std::to_string(most) + " are the most";
 }
 
 /// Reads all --dim NAME=SIZE and --shape INPUT=1x3x224x224 (or "scalar"). Returns what is wrong, or "".

@@ -11,6 +11,7 @@ int main(int argc, char **argv) {
   app.footer("Examples:\n"
              "  firnc model.onnx -o model.firn\n"
              "  firnc model.onnx -o model.firn --dim batch=4 --threads 2 --proof\n"
+             "  firnc model.onnx -o model.firn --dim batch=1..32\n"
              "  firnc model.onnx -o model.firn --shape image=1x3x224x224 --target x86-64-v3\n"
              "  firnc model.onnx --check\n"
              "  firnc model.onnx --emit=fused | less\n"
@@ -20,7 +21,10 @@ int main(int argc, char **argv) {
   std::string level = "3", diagnosticsFormat = "text";
   app.add_option("model", options.input, "the model: .onnx, .fpb or .fpbtxt")->required();
   app.add_option("-o,--output", options.output, "the file to write (default: the model's name with .firn)");
-  app.add_option("--dim", dims, "NAME=SIZE: fixes a symbolic dimension")->allow_extra_args(false);
+  app.add_option("--dim", dims,
+                 "NAME=4: fixes a symbolic dimension; NAME=1..32: its range, whose memory is announced;\n"
+                 "NAME=1,4,16: code for these sizes beside the general one")
+      ->allow_extra_args(false);
   app.add_option("--shape", shapes, "INPUT=1x3x224x224: fixes all dimensions of an input")->allow_extra_args(false);
   app.add_option("--target", options.target, "native (default), x86-64-v2, x86-64-v3, x86-64-v4, aarch64");
   app.add_option("--threads", options.threads, "workers that a session uses unless it is told otherwise");
@@ -53,8 +57,17 @@ int main(int argc, char **argv) {
     std::cerr << "firnc: " << text << "\n";
     return firn::exitBadCommandLine;
   };
-  if (std::string why = firn::parseSizes(dims, shapes, options.dims, options.shapes); !why.empty())
+  firn::DimOptions sizes;
+  std::string why = firn::parseDims(dims, sizes);
+  if (why.empty())
+    why = firn::parseSizes({}, shapes, options.dims, options.shapes);
+  if (!why.empty())
     return usage(why);
+  options.dims = sizes.sizes;
+  options.ranges = sizes.ranges;
+  options.variants = sizes.variants;
+  if (!options.variants.empty() && options.emit == "obj")
+    return usage("--dim with several sizes makes variants, which --emit=obj has not");
   if (options.output.empty() && (options.emit.empty() || options.emit == "obj")) {
     options.output = options.input.substr(0, options.input.rfind('.')) + (options.emit.empty() ? ".firn" : ".o");
   }
