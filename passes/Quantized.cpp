@@ -47,14 +47,16 @@ StringRef productRefusal(Operation *product, DequantizeLinearOp dequantize) {
     return "its shape or scale is not known";
   if (!isQuantized(type.getElementType()) || type.getElementTypeBitWidth() != 8)
     return "its elements are no bytes";
-  if (dequantize.getBlockSize() != 0)
-    return "its scales are per block";
   if (scale.getNumElements() == 1)
     return "";
   auto gemm = dyn_cast<GemmOp>(product);
-  int64_t columns = gemm && gemm.getTransB() ? 0 : type.getRank() - 1;
-  int64_t axis = dequantize.getAxis();
-  if ((axis < 0 ? axis + type.getRank() : axis) != columns)
+  bool isTransposed = gemm && gemm.getTransB();
+  int64_t axis = dequantize.getAxis() < 0 ? dequantize.getAxis() + type.getRank() : dequantize.getAxis();
+  if (dequantize.getBlockSize() != 0)
+    return type.getRank() == 2 && axis == 0 && !isTransposed && type.getDimSize(1) > 1
+               ? ""
+               : "its scales are in blocks that do not lie along the product's depth";
+  if (axis != (isTransposed ? 0 : type.getRank() - 1))
     return "its scales are not per column";
   return "";
 }

@@ -28,11 +28,16 @@ int64_t byteSize(RankedTensorType type) {
   return firn_dtype_bytes(dtypeOf(type.getElementType()), type.hasStaticShape() ? type.getNumElements() : 0);
 }
 
-/// Whether the layer that reads `op`'s result multiplies real numbers, and its code takes no integers.
-bool isWeightOfConvolution(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) {
-    return isa<ConvOp, ConvTransposeOp>(user) && !user->getOperand(0).getDefiningOp<DequantizeLinearOp>();
+/// Whether a layer that reads `op`'s result multiplies it with what is quantised too: it can become one of integers.
+bool isWeightOfIntegers(Operation *op) {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    return isa<ConvOp, MatMulOp, GemmOp>(user) && user->getOperand(1) == op->getResult(0) &&
+           user->getOperand(0).getDefiningOp<DequantizeLinearOp>();
   });
+}
+/// Whether a layer that reads `op`'s result takes no integers.
+bool isWeightOfConvolution(Operation *op) {
+  return llvm::any_of(op->getUsers(), llvm::IsaPred<ConvOp, ConvTransposeOp>);
 }
 
 /// Whether integers of at most 8 bits stay what they are: kernels convert them as they read.
@@ -40,7 +45,7 @@ bool staysQuantized(Operation *op, StringRef which) {
   if (which == "none" || !dequantizesConstant(op))
     return false;
   if (which == "all")
-    return !isWeightOfConvolution(op);
+    return isWeightOfIntegers(op) || !isWeightOfConvolution(op);
   auto dequantize = dyn_cast<DequantizeLinearOp>(op);
   return dequantize && isReadQuantized(dequantize);
 }
@@ -61,7 +66,8 @@ std::string refusal(Operation *op, int64_t maxGrowth, StringRef quantized) {
     if (ElementsAttr constant = constantOf(operand); constant && operand.hasOneUse())
       if (auto bytes = constantBytes(constant))
         growth -= bytes->bytes.size();
-  if (growth > fewBytes && staysQuantized(op, quantized))
+  bool isWorthwhile = growth > fewBytes || (quantized == "all" && isWeightOfIntegers(op));
+  if (isWorthwhile && staysQuantized(op, quantized))
     return "kept quantised: would add " + std::to_string(growth) + " bytes";
   // Where no kernel takes the integers, a conversion at every run costs more than the bytes.
   bool isLast = quantized != "all" && dequantizesConstant(op);

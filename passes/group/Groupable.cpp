@@ -143,8 +143,8 @@ Role roleOf(Operation *op) {
     return Role::Remap;
   if (reduce.contains(name))
     return Role::Reduce;
-  if (isa<MatMulOp, GemmOp, MatMulIntegerOp, ConvOp, ConvTransposeOp>(op)) {
-    if (isa<ConvOp, ConvTransposeOp>(op) && !op->hasAttr("layout"))
+  if (isa<MatMulOp, GemmOp, MatMulIntegerOp, ConvOp, ConvIntegerOp, ConvTransposeOp>(op)) {
+    if (isa<ConvOp, ConvIntegerOp, ConvTransposeOp>(op) && !op->hasAttr("layout"))
       return Role::None;
     return Role::Contraction;
   }

@@ -77,7 +77,7 @@ private:
       }
       Part part = partOf(op);
       if (part == Part::Fixed) {
-        if (isa<ConvOp, ConvTransposeOp>(op) && !op->hasAttr("layout"))
+        if (isa<ConvOp, ConvIntegerOp, ConvTransposeOp>(op) && !op->hasAttr("layout"))
           report.refuse(op,
                         "its weight is no constant of floats, or its channels or padding are only known when it runs");
         return;

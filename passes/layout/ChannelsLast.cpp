@@ -163,8 +163,10 @@ static bool hasDynamicPadding(Operation *op) {
 static bool isConvertible(Operation *op) {
   auto type = rankedType(op->getOperand(0)), weight = rankedType(op->getOperand(1)),
        resultType = rankedType(op->getResult(0));
-  return type && weight && resultType && isFloat(type.getElementType()) && constantOf(op->getOperand(1)) &&
-         weight.hasStaticShape() && weight.getNumElements() > 0 && type.getRank() >= 3 && type.getRank() <= 5 &&
+  bool isInteger = isa<ConvIntegerOp>(op); // of bytes; its kernel packs weights that are computed
+  return type && weight && resultType &&
+         (isInteger || (isFloat(type.getElementType()) && constantOf(op->getOperand(1)))) && weight.hasStaticShape() &&
+         weight.getNumElements() > 0 && type.getRank() >= 3 && type.getRank() <= 5 &&
          weight.getRank() == type.getRank() && !type.isDynamicDim(1) && !hasDynamicPadding(op);
 }
 
@@ -183,7 +185,7 @@ Part partOf(Operation *op) {
         return Part::Fixed;
     return Part::Either;
   }
-  if (isa<ConvOp, ConvTransposeOp>(op))
+  if (isa<ConvOp, ConvIntegerOp, ConvTransposeOp>(op))
     return isConvertible(op) ? Part::Converted : Part::Fixed;
   if (isPool(op)) {
     bool isSimple = rank <= 5 && isFloat(rankedType(op->getOperand(0)).getElementType()) && !hasDynamicPadding(op) &&
@@ -290,9 +292,9 @@ static void moveAxes(OpBuilder &builder, Operation *op, SmallVector<Value> &oper
   auto setAxis = [&](int64_t fallback) {
     attributes.set("axis", builder.getI64IntegerAttr(movedAxis(intAttribute(op, "axis", fallback), rank)));
   };
-  if (isa<ConvOp, ConvTransposeOp>(op) || isPool(op)) {
+  if (isa<ConvOp, ConvIntegerOp, ConvTransposeOp>(op) || isPool(op)) {
     attributes.set("layout", builder.getStringAttr("nhwc"));
-    if (isa<ConvOp, ConvTransposeOp>(op)) // the weight may be stored packed later
+    if (isa<ConvOp, ConvIntegerOp, ConvTransposeOp>(op)) // the weight may be stored packed later
       attributes.set("kernel_shape",
                      builder.getDenseI64ArrayAttr(rankedType(op->getOperand(1)).getShape().drop_front(2)));
   } else if (isReduction(op)) {

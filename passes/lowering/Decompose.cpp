@@ -5,11 +5,13 @@
 //          more digits than the graph's values have.
 // Leaves:  an operation whose parameters (axes, sizes) are not constants.
 //   %1 = firn.gemm %a, %b, %c {transB = 1}     ==>   %0 = firn.transpose %b; %1 = firn.matmul %a, %0; firn.add %1, %c
+// Quantised layers: DecomposeQuantized.cpp.
 //   %1 = firn.batch_normalization %x, ...      ==>   firn.mul %x, %scale; firn.add, with [C, 1, ...] constants
 //   %1:3 = firn.attention with a cache         ==>   firn.concat twice, firn.attention of what they give
 //   %1 = firn.rotary_embedding %x, ...         ==>   slices, products and sums in f32, firn.concat
 #include "passes/Passes.h"
 #include "passes/Rules.h"
+#include "passes/lowering/DecomposeQuantized.h"
 
 #include <cmath>
 
@@ -518,6 +520,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     rules.add<SpaceToDepthOp>(decomposeSpaceToDepth);
     rules.add<TransposeOp>(decomposeTranspose);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(decomposeView);
+    addQuantizedRules(rules);
     rules.apply(getOperation(), report);
   }
 };

@@ -2,8 +2,7 @@
 #include "compiler/codegen/cpu/Contraction.h"
 
 #include "compiler/codegen/cpu/Attention.h"
-#include "compiler/codegen/cpu/Convolution.h"
-#include "compiler/codegen/cpu/Matmul.h"
+#include "compiler/codegen/cpu/ByteProduct.h"
 #include "compiler/codegen/cpu/Sequence.h"
 #include "mlir/IR/Builders.h"
 
@@ -31,6 +30,8 @@ LogicalResult emitContraction(FusedOp fused, kernel::FuncOp func, const TargetDe
     return emitProduct(fused, op, func, target, whyNot);
   if (isa<ConvOp>(op))
     return emitConvolution(fused, op, func, target, whyNot);
+  if (isa<ConvIntegerOp>(op))
+    return emitIntegerConvolution(fused, op, func, target, whyNot);
   if (isa<ConvTransposeOp>(op))
     return emitTransposedConvolution(fused, op, func, target, whyNot);
   whyNot = "'" + op->getName().getStringRef().str() + "' has no generated code";
@@ -47,7 +48,7 @@ std::vector<PackedWeight> planPacking(FusedOp fused, const TargetDescription &ta
   if (isa<MatMulOp, GemmOp, MatMulIntegerOp>(op))
     if (auto plan = planProductPacking(fused, op, target))
       plans.push_back(*plan);
-  if (isa<ConvOp>(op))
+  if (isa<ConvOp, ConvIntegerOp>(op))
     if (auto plan = planConvolutionPacking(fused, op, target))
       plans.push_back(*plan);
   if (isa<ConvTransposeOp>(op))

@@ -7,9 +7,9 @@
 // of
 //   them (transpose, reshape, squeeze, unsqueeze, flatten, slice with constant bounds, split, expand: Views.h). `b` may
 //   be a firn.dequantize_linear of an 8-bit constant with one scale, or one per column.
-// - firn.matmul_integer (8 bits), result i32.
-// - firn.conv, firn.conv_transpose with `layout = "nhwc"` on the op: operands and result are N x spatial x C, the
-// weight is
+// - firn.matmul_integer (8 bits), result i32; zero points are one number, that of `b` also one per column.
+// - firn.conv, firn.conv_integer (8 bits), firn.conv_transpose with `layout = "nhwc"` on the op: operands and result
+// are N x spatial x C, the weight is
 //   the constant as the model has it (O x C/group x kernel; C x O/group x kernel) and must be packed.
 // Other operands of the epilogue broadcast to the contraction's result and may be views of arguments.
 //

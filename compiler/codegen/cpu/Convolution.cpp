@@ -1,6 +1,6 @@
 #include "compiler/codegen/cpu/Convolution.h"
 
-#include "compiler/codegen/cpu/Matmul.h"
+#include "compiler/codegen/cpu/ByteProduct.h"
 
 using namespace mlir;
 
@@ -67,8 +67,7 @@ std::vector<int64_t> narrowRows(const ConvolutionShape &shape, const TargetDescr
   return padded;
 }
 
-/// Whether every output pixel meets one input pixel inside of the image: a plain matrix product.
-static bool isPixelwise(const ConvolutionShape &shape) {
+bool isPixelwise(const ConvolutionShape &shape) {
   return shape.group == 1 && shape.window.taps() == 1 &&
          llvm::none_of(shape.window.axes, [](const WindowAxis &axis) { return axis.hasBorder() || axis.first != 0; });
 }
@@ -92,17 +91,19 @@ TileShape convolutionTile(const ConvolutionShape &shape) {
 std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, Operation *op, const TargetDescription &target) {
   std::string whyNot;
   auto shape = readConvolution(op, whyNot);
-  if (!shape || !isFloatElement(shape->input.elementType) || packingOf(fused, shape->weight) ||
-      !constantOf(fused.getInputs()[shape->weight]) || !fused.getBody().getArgument(shape->weight).hasOneUse())
+  bool isInteger = isa<ConvIntegerOp>(op);
+  if (!shape || !(isInteger ? isByte(shape->input.elementType) : isFloatElement(shape->input.elementType)) ||
+      packingOf(fused, shape->weight) || !constantOf(fused.getInputs()[shape->weight]) ||
+      !fused.getBody().getArgument(shape->weight).hasOneUse())
     return std::nullopt;
   PackedWeight w;
   w.operand = shape->weight;
   w.elementType = cast<RankedTensorType>(op->getOperand(1).getType()).getElementType();
   int64_t taps = shape->window.taps();
-  if (shape->isDepthwise()) { // [vectors of channels][taps][lanes]
+  if (isInteger ? isExactDepthwise(*shape) : shape->isDepthwise()) { // [vectors of channels][taps][lanes]
     w.n = shape->group;
     w.k = taps;
-    w.nr = target.lanes(sumType(w.elementType).getIntOrFloatBitWidth() / 8);
+    w.nr = target.lanes(isInteger ? 4 : sumType(w.elementType).getIntOrFloatBitWidth() / 8);
     w.rows.emplace_back();
     for (int64_t t = 0; t < taps; ++t)
       w.rows[0].push_back(t);
@@ -120,7 +121,9 @@ std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, Operation *op,
   for (int64_t t = 0; t < taps; ++t)
     for (int64_t c = 0; c < shape->groupInputs; ++c)
       rows.push_back(c * taps + t);
-  if (shape->isNarrow(target)) {
+  if (isInteger)
+    packBytes(w, target);
+  if (shape->isNarrow(target) && !isInteger) {
     w.nr = 1;
     rows = narrowRows(*shape, target, rows);
   }
@@ -515,15 +518,14 @@ void emitWindowProduct(KernelContext &context, const ConvolutionShape &shape, Ep
   WindowProductEmitter(context, shape, epilogue, nr, weightStart, groupSize).emit();
 }
 
-/// The product of pixels and weights of a convolution that isPixelwise.
-static MatrixProduct pixelProduct(const ConvolutionShape &shape, const PackedWeight &packed) {
+MatrixProduct pixelProduct(const ConvolutionShape &shape) {
   MatrixProduct p;
   const WindowGeometry &g = shape.window;
   p.op = shape.op;
   p.a = shape.input;
   p.b.argument = cast<BlockArgument>(shape.op->getOperand(1));
-  p.b.elementType = packed.elementType;
-  p.packed = packed;
+  p.b.elementType = cast<RankedTensorType>(shape.op->getOperand(1).getType()).getElementType();
+  p.b.offset = DimExpr(0);
   p.k = g.channels;
   p.n = DimExpr(shape.groupOutputs);
   p.ak = DimExpr(1);
@@ -579,7 +581,9 @@ LogicalResult emitConvolution(FusedOp fused, Operation *op, kernel::FuncOp func,
   builder.setInsertionPointToEnd(&func.getBody().front());
   KernelContext context(fused, func, target, builder);
   if (isPixelwise(*shape) && packed->nr > 1) {
-    emitProductLoops(context, pixelProduct(*shape, *packed), *epilogue);
+    MatrixProduct product = pixelProduct(*shape);
+    product.packed = packed;
+    emitProductLoops(context, std::move(product), *epilogue);
   } else {
     DimExpr work = contractionFlops(fused).floorDiv(DimExpr(2));
     func.setParallel(!(work.isConstant() && work.constant() < (64 << 10)));

@@ -3,7 +3,7 @@
 #ifndef FIRN_COMPILER_CODEGEN_CPU_CONVOLUTION_H
 #define FIRN_COMPILER_CODEGEN_CPU_CONVOLUTION_H
 
-#include "compiler/codegen/cpu/Contraction.h"
+#include "compiler/codegen/cpu/Matmul.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/Window.h"
 
@@ -59,8 +59,22 @@ std::vector<int64_t> narrowRows(const ConvolutionShape &shape, const TargetDescr
 void emitWindowProduct(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue, int64_t nr,
                        int64_t weightStart, int64_t groupSize);
 
-/// Channels that do not mix: vectors along them.
-void emitDepthwise(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue);
+/// Whether every output pixel meets one input pixel inside of the image: a plain matrix product.
+bool isPixelwise(const ConvolutionShape &shape);
+/// That product, of pixels and weights; of others the batch, rows and columns are right.
+MatrixProduct pixelProduct(const ConvolutionShape &shape);
+
+/// What is subtracted from bytes before they are multiplied.
+struct ByteZeros {
+  std::optional<View> input, weight; // one number, one per channel; else the numbers
+  double inputNumber = 0, weightNumber = 0;
+};
+
+/// Channels that do not mix: vectors along them. Bytes (with `zeros`) are summed as floats, which is exact where
+/// isExactDepthwise.
+void emitDepthwise(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue,
+                   const ByteZeros *zeros = nullptr);
+bool isExactDepthwise(const ConvolutionShape &shape);
 
 } // namespace firn
 #endif

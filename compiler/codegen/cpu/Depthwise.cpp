@@ -8,9 +8,10 @@ namespace {
 
 class DepthwiseEmitter {
 public:
-  DepthwiseEmitter(KernelContext &kernelContext, const ConvolutionShape &convolution, Epilogue &convolutionEpilogue)
+  DepthwiseEmitter(KernelContext &kernelContext, const ConvolutionShape &convolution, Epilogue &convolutionEpilogue,
+                   const ByteZeros *byteZeros)
       : context(kernelContext), l(kernelContext.l), shape(convolution), window(convolution.window),
-        epilogue(convolutionEpilogue) {}
+        epilogue(convolutionEpilogue), zeros(byteZeros) {}
 
   void emit();
 
@@ -20,6 +21,8 @@ private:
   void outputs(Value height, Value column, int64_t count);
   void edge(Value height, Value column);
   Value input(Value plane, Value rowIndex, Value column);
+  Value factorOf(Value tap);
+  Value zeroOf(const std::optional<View> &view, double number);
   LoopBuilder::Values overRows(Value height, LoopBuilder::Values sums,
                                llvm::function_ref<LoopBuilder::Values(Value, Value, LoopBuilder::Values)> body);
   void finish(Value height, Value column, int64_t count, LoopBuilder::Values sums);
@@ -29,12 +32,14 @@ private:
   const ConvolutionShape &shape;
   const WindowGeometry &window;
   Epilogue &epilogue;
+  const ByteZeros *zeros; // null for floats
   Type type;
   int64_t lanes = 1, together = 1; // outputs of a step
   int64_t blockRows = 1, blockVectors = 1;
 
   Value batch, planeIndex, vectorIndex, channel, channelCount, scratchTile;
-  Value inputPixels; // where the channel vector lies in pixel 0 of the batch's image
+  Value inputZero, weightZero; // vectors; null: 0
+  Value inputPixels;           // where the channel vector lies in pixel 0 of the batch's image
 };
 
 } // namespace
@@ -47,7 +52,31 @@ Value DepthwiseEmitter::input(Value plane, Value rowIndex, Value column) {
   Type elementType = shape.input.elementType;
   Value loaded =
       context.elements.load(context.operand(shape.input.argument.getArgNumber()), at, elementType, lanes, channelCount);
-  return getElementTypeOrSelf(loaded.getType()) == type ? loaded : context.elements.cast(loaded, elementType, type);
+  if (getElementTypeOrSelf(loaded.getType()) != type)
+    loaded = context.elements.cast(loaded, elementType, type);
+  return inputZero ? context.elements.sub(loaded, inputZero) : loaded;
+}
+
+/// The weights of a tap.
+Value DepthwiseEmitter::factorOf(Value tap) {
+  Type weightType = cast<RankedTensorType>(shape.op->getOperand(1).getType()).getElementType();
+  Value at = l.mul(l.add(l.mul(vectorIndex, window.taps()), tap), lanes);
+  Value factor = context.elements.load(context.operand(shape.weight), at, weightType, lanes);
+  if (getElementTypeOrSelf(factor.getType()) != type)
+    factor = context.elements.cast(factor, weightType, type);
+  return weightZero ? context.elements.sub(factor, weightZero) : factor;
+}
+
+/// The zero points of the channels at hand.
+Value DepthwiseEmitter::zeroOf(const std::optional<View> &view, double number) {
+  if (!view)
+    return number == 0 ? Value() : context.elements.constant(number, type, lanes);
+  bool isOne = view->strides[0].isConstant() && view->strides[0].constant() == 0;
+  Value at = context.offset({channel}, view->strides, view->offset);
+  Value loaded = context.elements.load(context.operand(view->argument.getArgNumber()), at, view->elementType,
+                                       isOne ? 0 : lanes, isOne ? Value() : channelCount);
+  loaded = context.elements.cast(loaded, view->elementType, type);
+  return isOne ? context.elements.splat(loaded, lanes) : loaded;
 }
 
 /// Adds what the rows of taps inside of the image give: body(input row, index of its first weight, sums).
@@ -73,6 +102,9 @@ void DepthwiseEmitter::finish(Value height, Value column, int64_t count, LoopBui
   LoopBuilder::Values counts;
   if (channelCount)
     counts.push_back(channelCount);
+  if (zeros)
+    for (Value &sum : sums)
+      sum = context.elements.cast(sum, type, l.b.getI32Type());
   finishTile(context, epilogue, {count, 1, lanes}, sums, positionOf, window.spatial + 1, rowAxes, counts, scratchTile);
 }
 
@@ -80,19 +112,13 @@ void DepthwiseEmitter::finish(Value height, Value column, int64_t count, LoopBui
 void DepthwiseEmitter::outputs(Value height, Value column, int64_t count) {
   const WindowAxis &width = window.width();
   VectorType vector = VectorType::get({lanes}, type);
-  Value weights = context.operand(shape.weight);
-  Type weightType = cast<RankedTensorType>(shape.op->getOperand(1).getType()).getElementType();
-  Value weightStart = l.mul(vectorIndex, window.taps() * lanes);
   Value first = l.add(l.mul(column, width.stride), width.first);
   LoopBuilder::Values sums(count, l.zero(vector));
   sums = overRows(height, sums, [&](Value row, Value weight, LoopBuilder::Values acc) {
     // An input that several outputs meet is loaded once.
     std::map<int64_t, Value> inputs;
     for (int64_t t = 0; t < width.taps; ++t) {
-      Value at = l.add(weightStart, l.mul(l.add(weight, t), lanes));
-      Value factor = context.elements.load(weights, at, weightType, lanes);
-      if (getElementTypeOrSelf(factor.getType()) != type)
-        factor = context.elements.cast(factor, weightType, type);
+      Value factor = factorOf(l.add(weight, t));
       for (int64_t i = 0; i < count; ++i) {
         Value &pixel = inputs[i * width.stride + t * width.step];
         if (!pixel)
@@ -108,18 +134,12 @@ void DepthwiseEmitter::outputs(Value height, Value column, int64_t count) {
 /// One output whose window reaches over an end of the rows.
 void DepthwiseEmitter::edge(Value height, Value column) {
   const WindowAxis &width = window.width();
-  Value weights = context.operand(shape.weight);
-  Type weightType = cast<RankedTensorType>(shape.op->getOperand(1).getType()).getElementType();
-  Value weightStart = l.mul(vectorIndex, window.taps() * lanes);
   Range taps = insideTaps(context, width, column);
   Value first = l.add(l.mul(column, width.stride), width.first);
   LoopBuilder::Values sums{l.zero(VectorType::get({lanes}, type))};
   sums = overRows(height, sums, [&](Value row, Value weight, LoopBuilder::Values outer) {
     return l.loop(taps.begin, taps.end, 1, outer, [&](Value t, LoopBuilder::Values acc) {
-      Value at = l.add(weightStart, l.mul(l.add(weight, t), lanes));
-      Value factor = context.elements.load(weights, at, weightType, lanes);
-      if (getElementTypeOrSelf(factor.getType()) != type)
-        factor = context.elements.cast(factor, weightType, type);
+      Value factor = factorOf(l.add(weight, t));
       Value pixel = input(l.index(0), row, l.add(first, l.mul(t, width.step)));
       return LoopBuilder::Values{context.multiplyAdd(pixel, factor, acc[0])};
     });
@@ -164,6 +184,10 @@ void DepthwiseEmitter::unit(Value number) {
     channel = l.mul(index, lanes);
     channelCount = count;
     inputPixels = l.add(start, channel);
+    if (zeros) {
+      inputZero = zeroOf(zeros->input, zeros->inputNumber);
+      weightZero = zeroOf(zeros->weight, zeros->weightNumber);
+    }
     l.loop(row0, row1, 1, [&](Value height) { row(height); });
   };
   int64_t whole = shape.group / lanes, rest = shape.group % lanes;
@@ -175,7 +199,7 @@ void DepthwiseEmitter::unit(Value number) {
 }
 
 void DepthwiseEmitter::emit() {
-  type = sumType(shape.input.elementType);
+  type = zeros ? l.b.getF32Type() : sumType(shape.input.elementType);
   int64_t bytes = type.getIntOrFloatBitWidth() / 8;
   lanes = context.target.lanes(bytes);
   const WindowAxis &width = window.width();
@@ -215,8 +239,12 @@ void DepthwiseEmitter::emit() {
   l.loop(range.begin, range.end, 1, [&](Value number) { unit(number); });
 }
 
-void emitDepthwise(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue) {
-  DepthwiseEmitter(context, shape, epilogue).emit();
+void emitDepthwise(KernelContext &context, const ConvolutionShape &shape, Epilogue &epilogue, const ByteZeros *zeros) {
+  DepthwiseEmitter(context, shape, epilogue, zeros).emit();
+}
+
+bool isExactDepthwise(const ConvolutionShape &shape) {
+  return shape.isDepthwise() && shape.window.taps() * 255 * 255 < (1 << 24);
 }
 
 } // namespace firn

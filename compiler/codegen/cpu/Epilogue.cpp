@@ -53,6 +53,8 @@ static unsigned costOf(Operation *op) {
   if (isa<AddOp, SubOp, MulOp, ReluOp, MaxOp, MinOp, ClipOp, NegOp, AbsOp, CastOp, LeakyReluOp, WhereOp, IdentityOp>(
           op))
     return 1;
+  if (isa<QuantizeLinearOp, DequantizeLinearOp>(op))
+    return 5;
   if (isa<HardSigmoidOp, HardSwishOp, DivOp, SqrtOp, PReluOp, ReciprocalOp>(op))
     return 3;
   return 13;

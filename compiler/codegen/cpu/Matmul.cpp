@@ -1,6 +1,6 @@
 #include "compiler/codegen/cpu/Matmul.h"
 
-#include "compiler/codegen/cpu/ByteTile.h"
+#include "compiler/codegen/cpu/ByteProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -35,8 +35,12 @@ private:
                            LoopBuilder::Values accumulators);
   void rowTiles(Value m0, Value m1, Tile shape, llvm::function_ref<void(Value, Tile)> body);
   void deepPanel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
+  LoopBuilder::Values parameters(const View &view, Tile shape, Value n0, const LoopBuilder::Values &counts,
+                                 Value block = {});
+  void forBlocks(Value k0, Value depth, llvm::function_ref<void(Value, Value, Value)> body);
+  LoopBuilder::Values blockSums(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts, Value k0,
+                                Value depth, LoopBuilder::Values accumulators);
   void fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts, Value k0, Value depth);
-  LoopBuilder::Values byteSums(Value row, Tile shape, Value n0);
   void fillTransposed(Value start, Tile shape, Value width, Value depth);
   void tilesOf(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts);
   void chooseDotTile();
@@ -116,7 +120,7 @@ void ProductEmitter::chooseBlocks() {
   auto rows = p.m.asConstant(), columns = p.n.asConstant(), depth = p.k.asConstant();
   if (p.packed) {
     // Panels of other elements are converted once for many rows.
-    bool isConverted = p.b.elementType != type && !p.isInteger() && !(rows && *rows < 3 * fewRows);
+    bool isConverted = p.b.elementType != type && !(rows && *rows < 3 * fewRows);
     layout = isConverted ? RightLayout::Scratch : RightLayout::Packed;
     mayBeFlat = isConverted && !rows;
     tile = chooseRows(context.target, tileShape(p, type), p.packed->nr);
@@ -153,7 +157,7 @@ void ProductEmitter::chooseBlocks() {
   // A panel that is too long for the second level passes in pieces over a block of rows, whose sums wait in scratch.
   int64_t panelBytes = depth.value_or(0) * tile.columns() * bytes();
   int64_t most2 = context.target.l2Bytes / 3;
-  if (layout == RightLayout::Packed && !p.isInteger() && panelBytes > most2 && !(rows && *rows <= tile.rows)) {
+  if (layout == RightLayout::Packed && panelBytes > most2 && !(rows && *rows <= tile.rows)) {
     int64_t pieces = (panelBytes + most2 / 2 - 1) / (most2 / 2);
     blockDepth = (*depth + pieces - 1) / pieces;
   }
@@ -214,6 +218,34 @@ void ProductEmitter::fillTransposed(Value start, Tile shape, Value width, Value 
   });
 }
 
+/// Scales or zero points of a panel's columns in registers, of one block along k where they are in blocks.
+LoopBuilder::Values ProductEmitter::parameters(const View &view, Tile shape, Value n0,
+                                               const LoopBuilder::Values &counts, Value block) {
+  LoopBuilder::Values vectors;
+  bool isOne = isConstantDim(view.strides.back(), 0);
+  for (int64_t j = 0; j < shape.vectors; ++j) {
+    LoopBuilder::Values position{l.add(n0, j * shape.lanes)};
+    if (block)
+      position.insert(position.begin(), block);
+    Value at = context.offset(position, view.strides, view.offset);
+    Value loaded = context.elements.load(context.operand(view.argument.getArgNumber()), at, view.elementType,
+                                         isOne ? 0 : shape.lanes, isOne || counts.empty() ? Value() : counts[j]);
+    if (getElementTypeOrSelf(loaded.getType()) != type)
+      loaded = context.elements.cast(loaded, view.elementType, type);
+    vectors.push_back(isOne ? context.elements.splat(loaded, shape.lanes) : loaded);
+  }
+  return vectors;
+}
+
+/// body(block, begin, end) for the steps [k0, k0 + depth) of each block along k.
+void ProductEmitter::forBlocks(Value k0, Value depth, llvm::function_ref<void(Value, Value, Value)> body) {
+  Value last = l.add(k0, depth);
+  l.loop(l.div(k0, p.blockSize), l.ceilDiv(last, p.blockSize), 1, [&](Value block) {
+    Value first = l.mul(block, p.blockSize);
+    body(block, l.max(k0, first), l.min(last, l.add(first, p.blockSize)));
+  });
+}
+
 /// Copies steps [k0, k0 + depth) of a panel of b to scratch, as [depth][columns].
 void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values &counts, Value k0, Value depth) {
   Value scratch = context.func.scratch(), bk = context.value(p.bk), bn = context.value(p.bn);
@@ -222,16 +254,28 @@ void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values
   Value width = hasAll ? l.index(shape.columns()) : l.min(l.sub(n, n0), l.index(shape.columns()));
   if (p.packed) {
     Value from = l.add(l.add(bStart, l.mul(n0, p.packed->paddedK())), l.mul(k0, p.packed->nr));
-    l.loop(l.index(0), depth, 1, [&](Value row) {
+    auto convertRow = [&](Value row, const LoopBuilder::Values &zeros, const LoopBuilder::Values &scales) {
       for (int64_t j = 0; j < shape.vectors; ++j) {
         Value at = l.add(l.add(from, l.mul(row, p.packed->nr)), j * shape.lanes);
         Value loaded = context.elements.load(bBuffer, at, p.b.elementType, shape.lanes);
         if (getElementTypeOrSelf(loaded.getType()) != type)
           loaded = context.elements.cast(loaded, p.b.elementType, type);
-        if (!zeroPoints.empty())
-          loaded = context.elements.sub(loaded, zeroPoints[j]);
+        if (!zeros.empty())
+          loaded = context.elements.sub(loaded, zeros[j]);
+        if (!scales.empty())
+          loaded = context.elements.mul(loaded, scales[j]);
         l.store(loaded, scratch, l.add(l.mul(row, shape.columns()), j * shape.lanes));
       }
+    };
+    if (!p.blockSize || !p.scale) {
+      l.loop(l.index(0), depth, 1, [&](Value row) { convertRow(row, zeroPoints, {}); });
+      return;
+    }
+    forBlocks(k0, depth, [&](Value block, Value begin, Value end) {
+      LoopBuilder::Values scales = parameters(*p.scale, shape, n0, counts, block), zeros = zeroPoints;
+      if (p.zeroPoint)
+        zeros = parameters(*p.zeroPoint, shape, n0, counts, block);
+      l.loop(l.sub(begin, k0), l.sub(end, k0), 1, [&](Value row) { convertRow(row, zeros, scales); });
     });
     return;
   }
@@ -260,9 +304,34 @@ void ProductEmitter::fillScratch(Value n0, Tile shape, const LoopBuilder::Values
   });
 }
 
+/// The same of packed columns whose scales are in blocks: each block's sums are scaled before they are added.
+LoopBuilder::Values ProductEmitter::blockSums(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts,
+                                              Value k0, Value depth, LoopBuilder::Values accumulators) {
+  Value last = l.add(k0, depth);
+  Value firstBlock = l.div(k0, p.blockSize), endBlock = l.ceilDiv(last, p.blockSize);
+  return l.loop(firstBlock, endBlock, 1, accumulators, [&](Value block, LoopBuilder::Values acc) {
+    Value first = l.mul(block, p.blockSize);
+    Value begin = l.max(k0, first), end = l.min(last, l.add(first, p.blockSize));
+    LeftSide left{aBuffer, {}, context.value(p.ak), p.a.elementType};
+    for (int64_t r = 0; r < shape.rows; ++r)
+      left.rows.push_back(l.add(l.add(aStart, l.mul(begin, left.step)), l.mul(l.add(row, r), context.value(p.am))));
+    RightSide right{bBuffer, {}, l.index(p.packed->nr), p.b.elementType};
+    right.start = l.add(l.add(bStart, l.mul(n0, p.packed->paddedK())), l.mul(begin, right.step));
+    right.zeroPoints = p.zeroPoint ? parameters(*p.zeroPoint, shape, n0, counts, block) : zeroPoints;
+    LoopBuilder::Values scales = parameters(*p.scale, shape, n0, counts, block);
+    LoopBuilder::Values products =
+        multiplyTile(context, shape, type, left, right, l.sub(end, begin), zeroTile(context, shape, type));
+    for (auto [i, product] : llvm::enumerate(products))
+      acc[i] = context.multiplyAdd(product, scales[i % shape.vectors], acc[i]);
+    return acc;
+  });
+}
+
 /// Adds the products of steps [k0, k0 + depth) to the accumulators of a tile.
 LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts, Value k0,
                                          Value depth, LoopBuilder::Values accumulators) {
+  if (p.blockSize && p.scale && layout == RightLayout::Packed)
+    return blockSums(row, shape, n0, counts, k0, depth, std::move(accumulators));
   LeftSide left{aBuffer, {}, context.value(p.ak), p.a.elementType};
   Value am = context.value(p.am), start = l.add(aStart, l.mul(k0, left.step));
   for (int64_t r = 0; r < shape.rows; ++r)
@@ -296,24 +365,8 @@ LoopBuilder::Values ProductEmitter::sums(Value row, Tile shape, Value n0, const 
   return multiplyTile(context, shape, type, left, right, depth, std::move(accumulators));
 }
 
-/// A finished tile of byte products.
-LoopBuilder::Values ProductEmitter::byteSums(Value row, Tile shape, Value n0) {
-  ByteTile bytesTile{aBuffer, {}, p.a.elementType, bBuffer, {}, *p.packed, {}, 0, {}};
-  for (int64_t r = 0; r < shape.rows; ++r)
-    bytesTile.rows.push_back(l.add(aStart, l.mul(l.add(row, r), context.value(p.am))));
-  bytesTile.panel = l.add(bStart, l.mul(n0, p.packed->paddedK()));
-  if (p.leftZeroPoint)
-    bytesTile.leftZero = context.elements.load(context.operand(p.leftZeroPoint->argument.getArgNumber()),
-                                               context.value(p.leftZeroPoint->offset), p.leftZeroPoint->elementType, 0);
-  bytesTile.leftZeroNumber = int64_t(p.leftZeroPointNumber);
-  bytesTile.rightZeros = zeroPoints;
-  return multiplyBytes(context, shape, bytesTile);
-}
-
 void ProductEmitter::tileRows(Value row, Tile shape, Value n0, const LoopBuilder::Values &counts) {
-  LoopBuilder::Values results = p.isInteger()
-                                    ? byteSums(row, shape, n0)
-                                    : sums(row, shape, n0, counts, l.index(0), k, zeroTile(context, shape, type));
+  LoopBuilder::Values results = sums(row, shape, n0, counts, l.index(0), k, zeroTile(context, shape, type));
   auto positionOf = [&](Value r) {
     LoopBuilder::Values position = batchIndex;
     position.push_back(l.add(row, r));
@@ -387,20 +440,10 @@ void ProductEmitter::deepPanel(Value m0, Value m1, Value n0, Tile shape, const L
 
 void ProductEmitter::panel(Value m0, Value m1, Value n0, Tile shape, const LoopBuilder::Values &counts) {
   zeroPoints.clear();
-  for (int64_t j = 0; j < shape.vectors && (p.zeroPoint || p.zeroPointNumber != 0); ++j) {
-    if (!p.zeroPoint) {
-      Value number = context.elements.constant(p.zeroPointNumber, type, shape.lanes);
-      zeroPoints.push_back(number);
-      continue;
-    }
-    Value at = context.offset({l.add(n0, j * shape.lanes)}, p.zeroPoint->strides, p.zeroPoint->offset);
-    bool isOne = isConstantDim(p.zeroPoint->strides[0], 0);
-    Value zero =
-        context.elements.load(context.operand(p.zeroPoint->argument.getArgNumber()), at, p.zeroPoint->elementType,
-                              isOne ? 0 : shape.lanes, isOne || counts.empty() ? Value() : counts[j]);
-    zero = context.elements.cast(zero, p.zeroPoint->elementType, type);
-    zeroPoints.push_back(isOne ? context.elements.splat(zero, shape.lanes) : zero);
-  }
+  if (p.zeroPoint && !p.blockSize)
+    zeroPoints = parameters(*p.zeroPoint, shape, n0, counts);
+  if (!p.zeroPoint && p.zeroPointNumber != 0)
+    zeroPoints.assign(shape.vectors, context.elements.constant(p.zeroPointNumber, type, shape.lanes));
   if (!mayBeFlat)
     return tilesOf(m0, m1, n0, shape, counts);
   l.when(
@@ -594,9 +637,11 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
   product->packed = packingOf(fused, product->b.argument.getArgNumber());
   bool isFloat = isFloatElement(product->elementType()) &&
                  (product->isDequantized || product->b.elementType == product->elementType());
-  // Bytes are multiplied by packed ones along rows.
-  bool isBytes = isByte(product->elementType()) && isByte(product->b.elementType) && product->packed &&
-                 isConstantDim(product->ak, 1);
+  if (product->blockSize && (!product->packed || (!product->scale && product->zeroPoint))) {
+    whyNot = "weights quantised in blocks that are no packed constant, or zero points in blocks behind one scale";
+    return failure();
+  }
+  bool isBytes = isByte(product->elementType()) && isByte(product->b.elementType);
   if (!isFloat && !isBytes) {
     whyNot = "a product of " + elementTypeText(product->elementType());
     return failure();
@@ -622,7 +667,7 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
   if (product->isVectorB)
     epilogue->insertAxis(product->batch.size() + 1);
   epilogue->scaleRoot(product->scaleNumber);
-  if (product->scale) {
+  if (product->scale && !product->blockSize) {
     if (!epilogue->multiplyRoot(*product->scale)) {
       whyNot = "scales that do not fit the product's columns";
       return failure();
@@ -646,7 +691,10 @@ LogicalResult emitProduct(FusedOp fused, Operation *op, kernel::FuncOp func, con
   OpBuilder builder(func.getContext());
   builder.setInsertionPointToEnd(&func.getBody().front());
   KernelContext context(fused, func, target, builder);
-  emitProductLoops(context, std::move(*product), std::move(*epilogue));
+  if (isBytes)
+    emitByteProduct(context, std::move(*product), nullptr, std::move(*epilogue));
+  else
+    emitProductLoops(context, std::move(*product), std::move(*epilogue));
   builder.create<kernel::ReturnOp>(fused.getLoc());
   return success();
 }

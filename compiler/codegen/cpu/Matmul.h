@@ -21,6 +21,9 @@ struct MatrixProduct {
   std::optional<View> scale, zeroPoint;
   double scaleNumber = 1, zeroPointNumber = 0; // the same as constants of the body
   bool isDequantized = false;
+  /// Not 0: that many steps along k have a scale and zero point of their own per column; `scale` and `zeroPoint` are
+  /// views of [blocks, n] then.
+  int64_t blockSize = 0;
   /// Of firn.matmul_integer: subtracted from each element of a (one for all of it).
   std::optional<View> leftZeroPoint;
   double leftZeroPointNumber = 0;

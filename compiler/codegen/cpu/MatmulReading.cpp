@@ -1,5 +1,5 @@
 // Matrix products as the body of a fused operation spells them, and the packing of their constants.
-#include "compiler/codegen/cpu/Matmul.h"
+#include "compiler/codegen/cpu/ByteProduct.h"
 
 using namespace mlir;
 
@@ -35,6 +35,22 @@ static bool readAlongColumns(Value value, int64_t axis, const View &b, std::opti
   return true;
 }
 
+/// The same with one for each block of `size` steps along k: a number, or a view over blocks and columns.
+static bool readBlocks(Value value, int64_t size, const View &b, std::optional<View> &blocks, double &number) {
+  if (!value || isAbsent(value))
+    return true;
+  if (auto single = singleValue(value)) {
+    number = *single;
+    return true;
+  }
+  std::optional<View> view = viewOf(value);
+  if (!view || view->rank() != 2 || view->dims[0] != b.dims[0].ceilDiv(DimExpr(size)) || view->dims[1] != b.dims[1] ||
+      !isConstantDim(view->strides[1], 1))
+    return false;
+  blocks = view;
+  return true;
+}
+
 std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
   MatrixProduct p;
   p.op = op;
@@ -64,16 +80,23 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
       axis += b->rank();
     if (gemm && gemm.getTransB())
       axis = 1 - axis;
-    if (dequantize.getBlockSize() != 0 || !readAlongColumns(dequantize.getScale(), axis, *b, p.scale, p.scaleNumber) ||
-        !readAlongColumns(dequantize.getZeroPoint(), axis, *b, p.zeroPoint, p.zeroPointNumber)) {
+    p.blockSize = dequantize.getBlockSize();
+    if (p.blockSize != 0) {
+      if (b->rank() != 2 || axis != 0 || (gemm && gemm.getTransB()) ||
+          !readBlocks(dequantize.getScale(), p.blockSize, *b, p.scale, p.scaleNumber) ||
+          !readBlocks(dequantize.getZeroPoint(), p.blockSize, *b, p.zeroPoint, p.zeroPointNumber)) {
+        whyNot = "weights quantised in blocks that do not lie along the product's depth";
+        return std::nullopt;
+      }
+    } else if (!readAlongColumns(dequantize.getScale(), axis, *b, p.scale, p.scaleNumber) ||
+               !readAlongColumns(dequantize.getZeroPoint(), axis, *b, p.zeroPoint, p.zeroPointNumber)) {
       whyNot = "weights quantised otherwise than as a whole or by column";
       return std::nullopt;
     }
   }
   if (isa<MatMulIntegerOp>(op)) {
-    View one{{}, {}, {DimExpr(1)}, {DimExpr(0)}, DimExpr(0)};
-    if (!readAlongColumns(operandOf(op, 2), 0, one, p.leftZeroPoint, p.leftZeroPointNumber) ||
-        !readAlongColumns(operandOf(op, 3), -1, *b, p.zeroPoint, p.zeroPointNumber)) {
+    if (!readZeroPoint(operandOf(op, 2), DimExpr(1), p.leftZeroPoint, p.leftZeroPointNumber) ||
+        !readZeroPoint(operandOf(op, 3), b->dims.back(), p.zeroPoint, p.zeroPointNumber)) {
       whyNot = "zero points by row";
       return std::nullopt;
     }
@@ -153,13 +176,9 @@ std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, con
   w.n = p->n.constant();
   w.k = p->k.constant();
   w.nr = chooseTile(target, tileShape(*p, accumulatorType(*p))).columns();
-  if (p->isInteger()) {
-    w.hasSums = true;
-    w.kStep = target.hasVnni ? 4 : 1;
-    // The dot products of the target take unsigned bytes on the left, signed ones on the right.
-    w.shift = target.hasVnni && p->b.elementType.isUnsignedInteger() ? 128 : 0;
-  }
   w.elementType = p->b.elementType;
+  if (p->isInteger())
+    packBytes(w, target);
   w.groupStarts = {p->b.offset.constant()};
   for (unsigned i = 0; i + 2 < p->b.rank(); ++i) {
     std::vector<int64_t> starts;

@@ -227,6 +227,28 @@ TEST_CASE("8-bit weights of a gemm stay in memory as they are, transposed or not
       }
 }
 
+TEST_CASE("8-bit weights with scales in blocks along the depth are scaled block by block") {
+  for (int64_t size : {16, 32})
+    for (bool hasZero : {false, true})
+      for (bool isDynamic : {false, true})
+        for (int64_t m : {1, 4, 30}) {
+          Shape a{isDynamic ? Dim("m") : Dim(m), 80}, b{80, 37}, r{isDynamic ? Dim("m") : Dim(m), 37};
+          Shape blocks{(80 + size - 1) / size, 37};
+          FusedCase c;
+          c.sizes["m"] = m;
+          c.inputs = {{a}, {b, "ui8", true, 0, 255}, {blocks, "f32", true, 0.01, 0.02}};
+          if (hasZero)
+            c.inputs.push_back({blocks, "ui8", true, 100, 150});
+          c.body = std::string("%w = firn.dequantize_linear %1, %2") + (hasZero ? ", %3" : "") +
+                   " {axis = 0 : i64, block_size = " + std::to_string(size) + " : i64} : (" + typeText(b, "ui8") +
+                   ", " + typeText(blocks) + (hasZero ? ", " + typeText(blocks, "ui8") : "") + ") -> " + typeText(b) +
+                   "\n%p = firn.matmul %0, %w : (" + typeText(a) + ", " + typeText(b) + ") -> " + typeText(r) +
+                   "\nfirn.yield %p : " + typeText(r);
+          c.result = r;
+          REQUIRE(check(c) == "");
+        }
+}
+
 TEST_CASE("products agree on every target") {
   for (const char *target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
     FusedCase c = dense(13, 40, 50);
@@ -240,7 +262,7 @@ TEST_CASE("products agree on every target") {
 }
 
 TEST_CASE("a product of bytes agrees for signs, zero points and odd depths") {
-  for (const char *target : {"native", "x86-64-v3"})
+  for (const char *target : {"native", "x86-64-v2", "x86-64-v3", "x86-64-v4"})
     for (const char *left : {"ui8", "i8"})
       for (const char *right : {"i8", "ui8"})
         for (int zeroPoints : {0, 1, 2})

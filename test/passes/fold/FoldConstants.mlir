@@ -47,6 +47,7 @@ func.func @keeps_what_depends_on_inputs(%x: tensor<2xf32>) -> tensor<2xf32> {
 // QUANTIZED: firn.dequantize_linear
 // NEVER-LABEL: @keeps_bytes_that_a_product_reads
 // NEVER-NOT: firn.dequantize_linear
+// NEVER: return
 func.func @keeps_bytes_that_a_product_reads(%x: tensor<2x64xf32>) -> tensor<2x64xf32> {
   %q = firn.constant {value = dense<3> : tensor<64x64xi8>} : tensor<64x64xi8>
   %s = firn.constant {value = dense<2.0> : tensor<64xf32>} : tensor<64xf32>
@@ -101,4 +102,16 @@ func.func @converts_the_weight_of_a_convolution_of_real_numbers(%x: tensor<1x64x
   %w = firn.dequantize_linear %q, %s {axis = 0 : i64} : (tensor<64x64x1x1xi8>, tensor<64xf32>) -> tensor<64x64x1x1xf32>
   %0 = firn.conv %x, %w : (tensor<1x64x4x4xf32>, tensor<64x64x1x1xf32>) -> tensor<1x64x4x4xf32>
   return %0 : tensor<1x64x4x4xf32>
+}
+
+// QUANTIZED-LABEL: @keeps_small_bytes_that_meet_converted_ones
+// QUANTIZED: firn.dequantize_linear
+// QUANTIZED: firn.dequantize_linear
+func.func @keeps_small_bytes_that_meet_converted_ones(%x: tensor<1x1x4x4xui8>) -> tensor<1x1x4x4xf32> {
+  %q = firn.constant {value = dense<3> : tensor<1x1x1x1xi8>} : tensor<1x1x1x1xi8>
+  %s = firn.constant {value = dense<2.0> : tensor<f32>} : tensor<f32>
+  %0 = firn.dequantize_linear %x, %s : (tensor<1x1x4x4xui8>, tensor<f32>) -> tensor<1x1x4x4xf32>
+  %w = firn.dequantize_linear %q, %s : (tensor<1x1x1x1xi8>, tensor<f32>) -> tensor<1x1x1x1xf32>
+  %1 = firn.conv %0, %w : (tensor<1x1x4x4xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x4x4xf32>
+  return %1 : tensor<1x1x4x4xf32>
 }

@@ -201,3 +201,13 @@ func.func @reshape_of_spatial_axes_follows(%x: tensor<1x1x5x6xf32>) -> tensor<1x
   %6 = firn.conv %5, %v : (tensor<1x2x5x6xf32>, tensor<1x2x1x1xf32>) -> tensor<1x1x5x6xf32>
   return %6 : tensor<1x1x5x6xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @convolution_of_bytes_takes_its_channels_last
+// CHECK: firn.conv_integer {{.*}}layout = "nhwc"
+func.func @convolution_of_bytes_takes_its_channels_last(%x: tensor<1x3x4x4xui8>) -> tensor<1x2x4x4xi32> {
+  %w = firn.constant {value = dense<3> : tensor<2x3x1x1xi8>} : tensor<2x3x1x1xi8>
+  %0 = firn.conv_integer %x, %w : (tensor<1x3x4x4xui8>, tensor<2x3x1x1xi8>) -> tensor<1x2x4x4xi32>
+  return %0 : tensor<1x2x4x4xi32>
+}

@@ -146,4 +146,110 @@ func.func @keeps_attention_whose_scores_are_read(%q: tensor<2x3x5x4xf32>, %p: te
 func.func @rotary_embedding_of_half_a_head_in_16_bits(%x: tensor<2x5x24xf16>, %c: tensor<9x2xf16>, %s: tensor<9x2xf16>, %p: tensor<2x5xi64>) -> tensor<2x5x24xf16> {
   %0 = firn.rotary_embedding %x, %c, %s, %p {num_heads = 3 : i64, rotary_embedding_dim = 4 : i64} : (tensor<2x5x24xf16>, tensor<9x2xf16>, tensor<9x2xf16>, tensor<2x5xi64>) -> tensor<2x5x24xf16>
   return %0 : tensor<2x5x24xf16>
+// CHECK-LABEL: @quantised_product_is_one_of_integers
+// CHECK: %[[SUMS:.+]] = firn.matmul_integer %arg0, %arg1, {{.*}} -> tensor<2x3xi32>
+// CHECK: %[[REAL:.+]] = firn.cast %[[SUMS]]
+// CHECK: %[[SCALED:.+]] = firn.mul %[[REAL]]
+// CHECK: firn.quantize_linear %[[SCALED]], {{.*}} -> tensor<2x3xui8>
+func.func @quantised_product_is_one_of_integers(%a: tensor<2x4xui8>, %b: tensor<4x3xi8>, %s: tensor<f32>, %z: tensor<ui8>,
+                                                %sb: tensor<3xf32>, %zb: tensor<3xi8>) -> tensor<2x3xui8> {
+  %0 = firn.q_linear_matmul %a, %s, %z, %b, %sb, %zb, %s, %z : (tensor<2x4xui8>, tensor<f32>, tensor<ui8>, tensor<4x3xi8>, tensor<3xf32>, tensor<3xi8>, tensor<f32>, tensor<ui8>) -> tensor<2x3xui8>
+  return %0 : tensor<2x3xui8>
+}
+
+// CHECK-LABEL: @keeps_a_quantised_product_with_scales_per_row
+// CHECK: firn.q_linear_matmul
+func.func @keeps_a_quantised_product_with_scales_per_row(%a: tensor<2x4xui8>, %b: tensor<4x3xi8>, %s: tensor<2xf32>, %z: tensor<2xui8>,
+                                                         %sb: tensor<f32>, %zb: tensor<i8>, %sy: tensor<f32>, %zy: tensor<ui8>) -> tensor<2x3xui8> {
+  %0 = firn.q_linear_matmul %a, %s, %z, %b, %sb, %zb, %sy, %zy : (tensor<2x4xui8>, tensor<2xf32>, tensor<2xui8>, tensor<4x3xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x3xui8>
+  return %0 : tensor<2x3xui8>
+}
+
+// CHECK-LABEL: @quantised_convolution_is_one_of_integers
+// CHECK: %[[SUMS:.+]] = firn.conv_integer %arg0, {{.*}}pads = array<i64: 1, 1, 1, 1>{{.*}} -> tensor<1x2x4x4xi32>
+// CHECK: firn.add %[[SUMS]]
+// CHECK: firn.quantize_linear
+func.func @quantised_convolution_is_one_of_integers(%x: tensor<1x1x4x4xi8>, %s: tensor<f32>, %z: tensor<i8>) -> tensor<1x2x4x4xi8> {
+  %w = firn.constant {value = dense<3> : tensor<2x1x3x3xi8>} : tensor<2x1x3x3xi8>
+  %sw = firn.constant {value = dense<[1.0, 2.0]> : tensor<2xf32>} : tensor<2xf32>
+  %zw = firn.constant {value = dense<0> : tensor<2xi8>} : tensor<2xi8>
+  %b = firn.constant {value = dense<[1, 2]> : tensor<2xi32>} : tensor<2xi32>
+  %0 = firn.q_linear_conv %x, %s, %z, %w, %sw, %zw, %s, %z, %b {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x1x4x4xi8>, tensor<f32>, tensor<i8>, tensor<2x1x3x3xi8>, tensor<2xf32>, tensor<2xi8>, tensor<f32>, tensor<i8>, tensor<2xi32>) -> tensor<1x2x4x4xi8>
+  return %0 : tensor<1x2x4x4xi8>
+}
+
+// CHECK-LABEL: @keeps_a_quantised_convolution_whose_outputs_are_not_known
+// CHECK: firn.q_linear_conv
+func.func @keeps_a_quantised_convolution_whose_outputs_are_not_known(%x: tensor<1x1x4x4xi8>, %w: tensor<?x1x3x3xi8>, %s: tensor<f32>, %z: tensor<i8>) -> tensor<1x2x2x2xi8> {
+  %0 = firn.q_linear_conv %x, %s, %z, %w, %s, %z, %s, %z : (tensor<1x1x4x4xi8>, tensor<f32>, tensor<i8>, tensor<?x1x3x3xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<i8>) -> tensor<1x2x2x2xi8>
+  return %0 : tensor<1x2x2x2xi8>
+}
+
+// CHECK-LABEL: @product_of_two_conversions_is_one_of_integers
+// CHECK: firn.matmul_integer %arg0, %arg1, {{.*}} -> tensor<2x3xi32>
+// CHECK-NOT: firn.matmul
+func.func @product_of_two_conversions_is_one_of_integers(%a: tensor<2x4xui8>, %b: tensor<4x3xi8>, %s: tensor<f32>, %z: tensor<ui8>, %sb: tensor<3xf32>) -> tensor<2x3xf32> {
+  %0 = firn.dequantize_linear %a, %s, %z : (tensor<2x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xf32>
+  %1 = firn.dequantize_linear %b, %sb : (tensor<4x3xi8>, tensor<3xf32>) -> tensor<4x3xf32>
+  %2 = firn.matmul %0, %1 : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: @keeps_a_product_of_one_conversion
+// CHECK: firn.matmul %arg0
+func.func @keeps_a_product_of_one_conversion(%a: tensor<2x4xf32>, %b: tensor<4x3xi8>, %sb: tensor<3xf32>) -> tensor<2x3xf32> {
+  %1 = firn.dequantize_linear %b, %sb : (tensor<4x3xi8>, tensor<3xf32>) -> tensor<4x3xf32>
+  %2 = firn.matmul %a, %1 : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: @keeps_a_product_with_scales_along_its_depth
+// CHECK: firn.matmul %
+func.func @keeps_a_product_with_scales_along_its_depth(%a: tensor<2x4xui8>, %b: tensor<4x3xi8>, %s: tensor<f32>, %sb: tensor<4xf32>) -> tensor<2x3xf32> {
+  %0 = firn.dequantize_linear %a, %s : (tensor<2x4xui8>, tensor<f32>) -> tensor<2x4xf32>
+  %1 = firn.dequantize_linear %b, %sb {axis = 0 : i64} : (tensor<4x3xi8>, tensor<4xf32>) -> tensor<4x3xf32>
+  %2 = firn.matmul %0, %1 : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: @convolution_of_conversions_is_one_of_integers
+// CHECK: firn.conv_integer %arg0, {{.*}} -> tensor<1x2x4x4xi32>
+// CHECK: firn.mul
+// CHECK: firn.add
+func.func @convolution_of_conversions_is_one_of_integers(%x: tensor<1x1x4x4xui8>, %s: tensor<f32>, %z: tensor<ui8>, %b: tensor<2xf32>) -> tensor<1x2x4x4xf32> {
+  %w = firn.constant {value = dense<3> : tensor<2x1x1x1xi8>} : tensor<2x1x1x1xi8>
+  %sw = firn.constant {value = dense<[1.0, 2.0]> : tensor<2xf32>} : tensor<2xf32>
+  %0 = firn.dequantize_linear %x, %s, %z : (tensor<1x1x4x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<1x1x4x4xf32>
+  %1 = firn.dequantize_linear %w, %sw {axis = 0 : i64} : (tensor<2x1x1x1xi8>, tensor<2xf32>) -> tensor<2x1x1x1xf32>
+  %2 = firn.conv %0, %1, %b : (tensor<1x1x4x4xf32>, tensor<2x1x1x1xf32>, tensor<2xf32>) -> tensor<1x2x4x4xf32>
+  return %2 : tensor<1x2x4x4xf32>
+}
+
+// CHECK-LABEL: @dynamic_quantisation_is_ranges_and_a_static_one
+// CHECK: firn.reduce_min
+// CHECK: firn.reduce_max
+// CHECK: firn.quantize_linear %arg0
+func.func @dynamic_quantisation_is_ranges_and_a_static_one(%x: tensor<2x4xf32>) -> (tensor<2x4xui8>, tensor<f32>, tensor<ui8>) {
+  %0:3 = firn.dynamic_quantize_linear %x : (tensor<2x4xf32>) -> (tensor<2x4xui8>, tensor<f32>, tensor<ui8>)
+  return %0#0, %0#1, %0#2 : tensor<2x4xui8>, tensor<f32>, tensor<ui8>
+}
+
+// CHECK-LABEL: @constants_of_four_bits_become_bytes
+// CHECK: %[[Q:.+]] = firn.cast %{{.+}} {to = 3 : i64} : (tensor<2x2xi4>) -> tensor<2x2xi8>
+// CHECK: firn.dequantize_linear %[[Q]], {{.*}} -> tensor<2x2xf32>
+func.func @constants_of_four_bits_become_bytes(%s: tensor<f32>) -> tensor<2x2xf32> {
+  %q = firn.constant {value = dense<[[1, 2], [3, -4]]> : tensor<2x2xi4>} : tensor<2x2xi4>
+  %0 = firn.dequantize_linear %q, %s : (tensor<2x2xi4>, tensor<f32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+
+// CHECK-LABEL: @rows_of_four_bits_are_picked_as_bytes
+// CHECK: %[[Q:.+]] = firn.cast %{{.+}} {to = 2 : i64} : (tensor<2x2xui4>) -> tensor<2x2xui8>
+// CHECK: %[[G:.+]] = firn.gather %[[Q]], %arg0 {{.*}} -> tensor<3x2xui8>
+// CHECK: firn.cast %[[G]] {{.*}} -> tensor<3x2xf32>
+func.func @rows_of_four_bits_are_picked_as_bytes(%i: tensor<3xi64>) -> tensor<3x2xf32> {
+  %q = firn.constant {value = dense<[[1, 2], [3, 4]]> : tensor<2x2xui4>} : tensor<2x2xui4>
+  %0 = firn.gather %q, %i : (tensor<2x2xui4>, tensor<3xi64>) -> tensor<3x2xui4>
+  %1 = firn.cast %0 {to = 1 : i64} : (tensor<3x2xui4>) -> tensor<3x2xf32>
+  return %1 : tensor<3x2xf32>
 }
