@@ -1,4 +1,4 @@
-// Quantized: the readers of constants stored as small integers.
+// Quantized: the readers of constants stored in few bits.
 #include "passes/Quantized.h"
 
 using namespace mlir;
@@ -36,15 +36,24 @@ bool dequantizesConstant(Operation *op) {
   return mul && isCalculable(mul.getA() == value ? mul.getB() : mul.getA());
 }
 
-StringRef productRefusal(Operation *product, DequantizeLinearOp dequantize) {
-  if (!isa<MatMulOp, GemmOp>(product) || product->getOperand(1) != dequantize.getResult() ||
-      product->getOperand(0) == dequantize.getResult())
-    return "it is not the right operand of a product";
-  if (!constantOf(dequantize.getX()))
-    return "it is no constant";
+static bool isHalf(Type elementType) { return elementType.isF16() || elementType.isBF16(); }
+
+bool widensConstant(Operation *op) {
+  auto type = isa<CastOp>(op) ? rankedType(op->getOperand(0)) : RankedTensorType();
+  if (!type || !isHalf(type.getElementType()) || !constantOf(op->getOperand(0)) ||
+      !rankedType(op->getResult(0)).getElementType().isF32())
+    return false;
+  return llvm::all_of(op->getUses(), [](OpOperand &use) {
+    bool isRight = isa<MatMulOp, GemmOp>(use.getOwner()) && use.getOperandNumber() == 1;
+    bool isPicked = isa<GatherOp>(use.getOwner()) && use.getOperandNumber() == 0;
+    return isRight || isPicked || (isa<TransposeOp>(use.getOwner()) && use.get().hasOneUse());
+  });
+}
+
+static StringRef scaleRefusal(Operation *product, DequantizeLinearOp dequantize) {
   auto type = rankedType(dequantize.getX()), scale = rankedType(dequantize.getScale());
-  if (!type || !scale || !type.hasStaticShape() || type.getRank() < 2 || !constantOf(dequantize.getScale()))
-    return "its shape or scale is not known";
+  if (!scale || !constantOf(dequantize.getScale()))
+    return "its scale is not known";
   if (!isQuantized(type.getElementType()) || type.getElementTypeBitWidth() != 8)
     return "its elements are no bytes";
   if (scale.getNumElements() == 1)
@@ -61,9 +70,23 @@ StringRef productRefusal(Operation *product, DequantizeLinearOp dequantize) {
   return "";
 }
 
-bool isReadQuantized(DequantizeLinearOp dequantize) {
-  return llvm::all_of(dequantize->getUsers(),
-                      [&](Operation *user) { return productRefusal(user, dequantize).empty(); });
+StringRef productRefusal(Operation *product, Operation *conversion) {
+  Value value = conversion->getResult(0), stored = conversion->getOperand(0);
+  if (!isa<MatMulOp, GemmOp>(product) || product->getOperand(1) != value || product->getOperand(0) == value)
+    return "it is not the right operand of a product";
+  auto type = rankedType(stored);
+  if (!constantOf(stored) || !type || type.getRank() < 2)
+    return "it is no constant matrix";
+  if (auto dequantize = dyn_cast<DequantizeLinearOp>(conversion))
+    return scaleRefusal(product, dequantize);
+  return isa<CastOp>(conversion) && isHalf(type.getElementType()) && rankedType(value).getElementType().isF32()
+             ? ""
+             : "it is no conversion of small numbers";
+}
+
+bool isReadAsStored(Operation *op) {
+  return isa<DequantizeLinearOp, CastOp>(op) &&
+         llvm::all_of(op->getUsers(), [&](Operation *user) { return productRefusal(user, op).empty(); });
 }
 
 } // namespace firn

@@ -1,4 +1,4 @@
-// Quantized: constants stored as small integers, and who reads them as they are.
+// Quantized: constants stored as small integers or 16-bit floats, and who reads them as they are.
 #ifndef FIRN_PASSES_QUANTIZED_H
 #define FIRN_PASSES_QUANTIZED_H
 
@@ -11,12 +11,15 @@ bool isQuantized(mlir::Type elementType);
 /// Whether `op` turns a constant of such integers into real numbers, alone or as the first step of a spelt-out
 /// (cast(q) - zero point) * scale that only this chain reads.
 bool dequantizesConstant(mlir::Operation *op);
+/// Whether `op` casts a constant of 16-bit floats to wider ones for products alone, transposed or not, and
+/// gathers.
+bool widensConstant(mlir::Operation *op);
 
-/// Why a kernel of `product` (firn.matmul, firn.gemm) does not take its right operand, a firn.dequantize_linear of a
-/// constant, as the integers that it is made of; "" if it does.
-llvm::StringRef productRefusal(mlir::Operation *product, DequantizeLinearOp dequantize);
-/// Whether all readers are products that take the integers.
-bool isReadQuantized(DequantizeLinearOp dequantize);
+/// Why a kernel of `product` (firn.matmul, firn.gemm) does not take its right operand, the result of `conversion` (a
+/// firn.dequantize_linear or firn.cast of a constant), as it is stored; "" if it does.
+llvm::StringRef productRefusal(mlir::Operation *product, mlir::Operation *conversion);
+/// Whether `op` is such a conversion and all its readers are products that take what is stored.
+bool isReadAsStored(mlir::Operation *op);
 
 } // namespace firn
 #endif

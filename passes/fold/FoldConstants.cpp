@@ -40,14 +40,15 @@ bool isWeightOfConvolution(Operation *op) {
   return llvm::any_of(op->getUsers(), llvm::IsaPred<ConvOp, ConvTransposeOp>);
 }
 
-/// Whether integers of at most 8 bits stay what they are: kernels convert them as they read.
+/// Whether integers of at most 8 bits and 16-bit floats stay what they are: kernels convert them as they read.
 bool staysQuantized(Operation *op, StringRef which) {
+  if (which != "none" && widensConstant(op))
+    return which == "all" || isReadAsStored(op);
   if (which == "none" || !dequantizesConstant(op))
     return false;
   if (which == "all")
     return isWeightOfIntegers(op) || !isWeightOfConvolution(op);
-  auto dequantize = dyn_cast<DequantizeLinearOp>(op);
-  return dequantize && isReadQuantized(dequantize);
+  return isa<DequantizeLinearOp>(op) && isReadAsStored(op);
 }
 
 constexpr int64_t fewBytes = 4096; // not worth a conversion at every run
@@ -68,7 +69,7 @@ std::string refusal(Operation *op, int64_t maxGrowth, StringRef quantized) {
         growth -= bytes->bytes.size();
   bool isWorthwhile = growth > fewBytes || (quantized == "all" && isWeightOfIntegers(op));
   if (isWorthwhile && staysQuantized(op, quantized))
-    return "kept quantised: would add " + std::to_string(growth) + " bytes";
+    return "kept as it is stored: would add " + std::to_string(growth) + " bytes";
   // Where no kernel takes the integers, a conversion at every run costs more than the bytes.
   bool isLast = quantized != "all" && dequantizesConstant(op);
   if (growth > maxGrowth && !isLast)

@@ -133,8 +133,8 @@ private:
 
   bool joinsContraction(Operation *op, Role role, Operation *reader) {
     if (reader == anchor) {
-      if (auto dequantize = dyn_cast<DequantizeLinearOp>(op)) // the product converts its weights itself
-        return productRefusal(anchor, dequantize).empty();
+      if (isa<DequantizeLinearOp, CastOp>(op)) // the product converts its weights itself
+        return productRefusal(anchor, op).empty();
       // Views and transposes of a matmul's operands are read by strides.
       return isa<MatMulOp>(anchor) && isa<TransposeOp, ReshapeOp>(op) && op->getNumResults() == 1;
     }
@@ -185,14 +185,14 @@ struct GroupKernels : impl::GroupKernelsBase<GroupKernels> {
       group(*block, report);
   }
 
-  /// A conversion of quantised weights belongs to each product that reads it.
+  /// A conversion of weights belongs to each product that reads it.
   static void separateReaders(Block &block) {
-    for (auto dequantize : llvm::make_early_inc_range(block.getOps<DequantizeLinearOp>())) {
-      if (!isReadQuantized(dequantize))
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isReadAsStored(&op))
         continue;
-      OpBuilder builder(dequantize);
-      while (!dequantize->use_empty() && !dequantize->hasOneUse())
-        dequantize->use_begin()->set(builder.clone(*dequantize)->getResult(0));
+      OpBuilder builder(&op);
+      while (!op.use_empty() && !op.getResult(0).hasOneUse())
+        op.getResult(0).use_begin()->set(builder.clone(op)->getResult(0));
     }
   }
 

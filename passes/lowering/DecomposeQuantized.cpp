@@ -76,7 +76,12 @@ SmallVector<DimExpr> channelDims(SmallVector<DimExpr> dims, int64_t space) {
   return dims;
 }
 
-Value present(RuleRewriter &rewriter, Location loc, Value value) { return value ? value : makeAbsent(rewriter, loc); }
+/// A zero point as an operand: absent where it is 0 everywhere.
+Value zeroOperand(RuleRewriter &rewriter, Location loc, Value value) {
+  auto numbers = value && constantOf(value) ? numbersOf(value, 1 << 20) : std::nullopt;
+  bool isNone = !value || (numbers && llvm::all_of(*numbers, [](double number) { return number == 0; }));
+  return isNone ? makeAbsent(rewriter, loc) : value;
+}
 
 Type sumsOf(Value result) { return tensorType(IntegerType::get(result.getContext(), 32), dimsOf(rankedType(result))); }
 
@@ -115,8 +120,9 @@ bool decomposeQLinearMatMul(QLinearMatMulOp op, RuleRewriter &rewriter) {
   Location loc = op.getLoc();
   Builder build(rewriter, loc);
   auto in = [&](unsigned i) { return op->getOperand(i); };
-  Value sums = rewriter.create<MatMulIntegerOp>(loc, sumsOf(op->getResult(0)), in(0), in(3),
-                                                ValueRange{build.shaped(in(2), 0), in(5)});
+  Value sums = rewriter.create<MatMulIntegerOp>(
+      loc, sumsOf(op->getResult(0)), in(0), in(3),
+      ValueRange{zeroOperand(rewriter, loc, build.shaped(in(2), 0)), zeroOperand(rewriter, loc, in(5))});
   auto scale = [&](unsigned i) { return build.shaped(build.real(in(i)), 0); };
   Value factor = build.div(build.mul(scale(1), scale(4)), scale(6));
   Value value = build.scaled(sums, factor);
@@ -130,7 +136,7 @@ Value integerConvolution(Operation *op, RuleRewriter &rewriter, Value x, Value w
     if (Attribute value = op->getAttr(name))
       attributes.push_back(rewriter.getNamedAttr(name, value));
   OperationState state(op->getLoc(), ConvIntegerOp::getOperationName(),
-                       {x, w, present(rewriter, op->getLoc(), xZero), present(rewriter, op->getLoc(), wZero)},
+                       {x, w, zeroOperand(rewriter, op->getLoc(), xZero), zeroOperand(rewriter, op->getLoc(), wZero)},
                        {sumsOf(op->getResult(0))}, attributes);
   return rewriter.create(state)->getResult(0);
 }
@@ -203,11 +209,8 @@ bool multiplyIntegers(MatMulOp op, RuleRewriter &rewriter) {
   Location loc = rewriter.fused(op, {a, b});
   Builder build(rewriter, loc);
   Value aZero = operandOf(a, 2), bZero = operandOf(b, 2);
-  SmallVector<Value> zeros;
-  if (aZero || bZero)
-    zeros.push_back(aZero ? build.shaped(aZero, 0) : makeAbsent(rewriter, loc));
-  if (bZero)
-    zeros.push_back(build.shaped(bZero, 0));
+  SmallVector<Value> zeros{zeroOperand(rewriter, loc, aZero ? build.shaped(aZero, 0) : aZero),
+                           zeroOperand(rewriter, loc, bZero ? build.shaped(bZero, 0) : bZero)};
   Value sums = rewriter.create<MatMulIntegerOp>(loc, sumsOf(op.getResult()), a.getX(), b.getX(), zeros);
   Value factor = build.mul(build.shaped(a.getScale(), 0), build.shaped(b.getScale(), 0));
   rewriter.replace(op, build.scaled(sums, factor), "product of integers");

@@ -141,6 +141,13 @@ Value gatherFrom(GatherOp op, RuleRewriter &rewriter, Value from, int64_t axis) 
 
 /// Only the rows that are picked are converted.
 bool gatherFirst(GatherOp op, RuleRewriter &rewriter) {
+  if (auto cast = op.getX().getDefiningOp<CastOp>(); cast && widensConstant(cast) && rankedType(op.getIndices())) {
+    rewriter.setInsertionPoint(op);
+    int64_t axis = normalized(op.getAxis(), rankedType(op.getX()).getRank());
+    rewriter.replaceWith<CastOp>(op, {cast}, "picked before it is converted", op.getType(),
+                                 gatherFrom(op, rewriter, cast.getX(), axis), cast.getTo());
+    return true;
+  }
   DequantizeLinearOp conversion = conversionOf(op.getX());
   auto indices = rankedType(op.getIndices());
   if (!conversion || !indices || !rankedType(op.getResult()))
@@ -186,6 +193,12 @@ bool gatherFirst(GatherOp op, RuleRewriter &rewriter) {
 }
 
 bool transposeFirst(TransposeOp op, RuleRewriter &rewriter) {
+  if (auto cast = op.getX().getDefiningOp<CastOp>(); cast && widensConstant(cast) && !permutationOf(op).empty()) {
+    rewriter.setInsertionPoint(op);
+    Value moved = makeTranspose(rewriter, rewriter.fused(op, {cast}), cast.getX(), permutationOf(op));
+    rewriter.replaceWith<CastOp>(op, {cast}, "moved before it is converted", op.getType(), moved, cast.getTo());
+    return true;
+  }
   DequantizeLinearOp conversion = conversionOf(op.getX());
   SmallVector<int64_t> perm = permutationOf(op);
   if (!conversion || !conversion->hasOneUse() || perm.empty())

@@ -11,6 +11,9 @@ import product
 
 CASES = HERE.parent / 'conformance/cases'
 MODELS = {
+    'bytes_depthwise': CASES / 'qlinearconv_depthwise_then_pointwise_per_channel/model.onnx',
+    'bytes_dynamic': CASES / 'matmulinteger_behind_dynamic_quantisation/model.onnx',
+    'bytes_product': CASES / 'matmul_of_two_quantised_inputs/model.onnx',
     'conv': CASES / 'conv_qdq_per_channel_weights/model.onnx',
     'gemm': CASES / 'gemm_transposes_alpha_beta_column_bias/model.onnx',
     'gru': CASES / 'gru_bidirectional_sequence_lengths/model.onnx',

@@ -134,6 +134,12 @@ void ByteProductEmitter::chooseBlocks() {
   auto rows = p.m.asConstant(), columnCount = p.n.asConstant(), depth = p.k.asConstant();
   TileShape shape = tileShape(p, accumulatorType(p));
   tile = isPacked() ? chooseRows(context.target, shape, p.packed->nr) : chooseTile(context.target, shape);
+  // Beside the sums stand those of the rows, or the columns' zero points.
+  bool hasZeros = p.zeroPoint || p.zeroPointNumber != 0;
+  int64_t perRow = tile.vectors + (isQuads() && (hasZeros || isShifted()));
+  int64_t others = tile.vectors * (!isQuads() && hasZeros ? 2 : 1) + 1;
+  while (tile.rows > 1 && tile.rows * perRow + others > int64_t(context.target.vectorRegisters))
+    --tile.rows;
   isStaged = windows || !isQuads() || !isConstantDim(p.ak, 1);
   pieceDepth = isPacked() || windows ? *depth : std::min(depth.value_or(mostDepth), mostDepth);
   isInPieces = !depth || pieceDepth < *depth;

@@ -6,7 +6,8 @@
 // - firn.matmul, firn.gemm: f32, f64, f16, bf16; static and dynamic sizes; operands are arguments of the body or views
 // of
 //   them (transpose, reshape, squeeze, unsqueeze, flatten, slice with constant bounds, split, expand: Views.h). `b` may
-//   be a firn.dequantize_linear of an 8-bit constant with one scale, or one per column.
+//   be a firn.dequantize_linear of an 8-bit constant with one scale, one per column, or one per column and block of
+//   steps along k; or a firn.cast of a constant of 16-bit floats.
 // - firn.matmul_integer (8 bits), result i32; zero points are one number, that of `b` also one per column.
 // - firn.conv, firn.conv_integer (8 bits), firn.conv_transpose with `layout = "nhwc"` on the op: operands and result
 // are N x spatial x C, the weight is

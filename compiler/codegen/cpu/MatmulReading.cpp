@@ -56,8 +56,14 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
   p.op = op;
   Value left = op->getOperand(0), right = op->getOperand(1);
   auto dequantize = right.getDefiningOp<DequantizeLinearOp>();
+  auto cast = right.getDefiningOp<CastOp>();
+  if (auto from = cast ? dyn_cast<RankedTensorType>(cast.getX().getType()) : RankedTensorType();
+      !from || !isFloatElement(from.getElementType()))
+    cast = {};
   if (dequantize)
     right = dequantize.getX();
+  if (cast) // of 16-bit floats
+    right = cast.getX();
   auto a = viewOf(left), b = viewOf(right);
   auto swapLast = [](View &view) {
     std::swap(view.dims[view.rank() - 1], view.dims[view.rank() - 2]);
@@ -68,6 +74,7 @@ std::optional<MatrixProduct> readProduct(Operation *op, std::string &whyNot) {
     whyNot = "an operand of the product that is no view of an input";
     return std::nullopt;
   }
+  p.isDequantized = cast != nullptr;
   auto gemm = dyn_cast<GemmOp>(op);
   if (gemm && gemm.getTransA())
     swapLast(*a);

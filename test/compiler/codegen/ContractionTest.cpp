@@ -227,6 +227,22 @@ TEST_CASE("8-bit weights of a gemm stay in memory as they are, transposed or not
       }
 }
 
+TEST_CASE("weights of 16-bit floats are widened as they are read") {
+  for (const char *element : {"f16", "bf16"})
+    for (const char *target : {"native", "x86-64-v2", "x86-64-v3"})
+      for (int64_t m : {1, 4, 30}) {
+        Shape a{m, 80}, b{80, 37}, r{m, 37};
+        FusedCase c;
+        c.target = target;
+        c.inputs = {{a}, {b, element, true}};
+        c.body = "%w = firn.cast %1 {to = 1 : i64} : (" + typeText(b, element) + ") -> " + typeText(b) +
+                 "\n%p = firn.matmul %0, %w : (" + typeText(a) + ", " + typeText(b) + ") -> " + typeText(r) +
+                 "\nfirn.yield %p : " + typeText(r);
+        c.result = r;
+        REQUIRE(check(c) == "");
+      }
+}
+
 TEST_CASE("8-bit weights with scales in blocks along the depth are scaled block by block") {
   for (int64_t size : {16, 32})
     for (bool hasZero : {false, true})

@@ -115,3 +115,24 @@ func.func @keeps_small_bytes_that_meet_converted_ones(%x: tensor<1x1x4x4xui8>) -
   %1 = firn.conv %0, %w : (tensor<1x1x4x4xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x4x4xf32>
   return %1 : tensor<1x1x4x4xf32>
 }
+
+// QUANTIZED-LABEL: @keeps_16_bit_floats_that_products_read
+// QUANTIZED: firn.cast
+// READ-LABEL: @keeps_16_bit_floats_that_products_read
+// READ: firn.cast
+func.func @keeps_16_bit_floats_that_products_read(%x: tensor<2x64xf32>) -> tensor<2x64xf32> {
+  %q = firn.constant {value = dense<3.0> : tensor<64x64xf16>} : tensor<64x64xf16>
+  %w = firn.cast %q {to = 1 : i64} : (tensor<64x64xf16>) -> tensor<64x64xf32>
+  %0 = firn.matmul %x, %w : (tensor<2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
+  return %0 : tensor<2x64xf32>
+}
+
+// QUANTIZED-LABEL: @widens_16_bit_floats_that_others_read
+// QUANTIZED-NOT: firn.cast
+// QUANTIZED: firn.add
+func.func @widens_16_bit_floats_that_others_read(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %q = firn.constant {value = dense<3.0> : tensor<64x64xf16>} : tensor<64x64xf16>
+  %w = firn.cast %q {to = 1 : i64} : (tensor<64x64xf16>) -> tensor<64x64xf32>
+  %0 = firn.add %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}

@@ -146,6 +146,8 @@ func.func @keeps_attention_whose_scores_are_read(%q: tensor<2x3x5x4xf32>, %p: te
 func.func @rotary_embedding_of_half_a_head_in_16_bits(%x: tensor<2x5x24xf16>, %c: tensor<9x2xf16>, %s: tensor<9x2xf16>, %p: tensor<2x5xi64>) -> tensor<2x5x24xf16> {
   %0 = firn.rotary_embedding %x, %c, %s, %p {num_heads = 3 : i64, rotary_embedding_dim = 4 : i64} : (tensor<2x5x24xf16>, tensor<9x2xf16>, tensor<9x2xf16>, tensor<2x5xi64>) -> tensor<2x5x24xf16>
   return %0 : tensor<2x5x24xf16>
+}
+
 // CHECK-LABEL: @quantised_product_is_one_of_integers
 // CHECK: %[[SUMS:.+]] = firn.matmul_integer %arg0, %arg1, {{.*}} -> tensor<2x3xi32>
 // CHECK: %[[REAL:.+]] = firn.cast %[[SUMS]]

@@ -147,3 +147,24 @@ func.func @reshapes_integers_of_one_scale() -> tensor<6xf32> {
   %1 = firn.reshape %0, %n : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<6xf32>
   return %1 : tensor<6xf32>
 }
+
+// CHECK-LABEL: @transposes_16_bit_floats
+// CHECK: %[[T:.+]] = firn.transpose %{{.+}} -> tensor<3x2xf16>
+// CHECK: firn.cast %[[T]] {{.*}} -> tensor<3x2xf32>
+func.func @transposes_16_bit_floats(%x: tensor<1x3xf32>) -> tensor<1x2xf32> {
+  %q = firn.constant {value = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf16>} : tensor<2x3xf16>
+  %0 = firn.cast %q {to = 1 : i64} : (tensor<2x3xf16>) -> tensor<2x3xf32>
+  %1 = firn.transpose %0 {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = firn.matmul %x, %1 : (tensor<1x3xf32>, tensor<3x2xf32>) -> tensor<1x2xf32>
+  return %2 : tensor<1x2xf32>
+}
+
+// CHECK-LABEL: @picks_rows_of_16_bit_floats
+// CHECK: %[[G:.+]] = firn.gather %{{.+}}, %arg0 : {{.*}} -> tensor<1x3xbf16>
+// CHECK: firn.cast %[[G]] {{.*}} -> tensor<1x3xf32>
+func.func @picks_rows_of_16_bit_floats(%i: tensor<1xi64>) -> tensor<1x3xf32> {
+  %q = firn.constant {value = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xbf16>} : tensor<2x3xbf16>
+  %0 = firn.cast %q {to = 1 : i64} : (tensor<2x3xbf16>) -> tensor<2x3xf32>
+  %1 = firn.gather %0, %i : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<1x3xf32>
+  return %1 : tensor<1x3xf32>
+}
