@@ -1,5 +1,7 @@
 #include "compiler/Diagnostics.h"
 #include "compiler/SourceLocation.h"
+#include "dialects/firn/Firn.h"
+#include "dialects/firn/Inference.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -8,10 +10,26 @@
 
 namespace firn {
 
+static constexpr DiagnosticCode codes[] = {
+#define FIRN_CODE(id, meaning, remedy) {id, meaning, remedy},
+#include "compiler/DiagnosticCodes.inc"
+#undef FIRN_CODE
+};
+
+const DiagnosticCode *findDiagnosticCode(llvm::StringRef id) {
+  for (const DiagnosticCode &code : codes)
+    if (code.id == id)
+      return &code;
+  return nullptr;
+}
+
 Diagnostics::Diagnostics(llvm::StringRef file, unsigned maxErrors) : fileName(file.str()), limit(maxErrors) {}
 
 void Diagnostics::report(Diagnostic diagnostic) {
   bool isError = diagnostic.severity == Severity::Error;
+  if (diagnostic.fix.empty())
+    if (const DiagnosticCode *code = findDiagnosticCode(diagnostic.id))
+      diagnostic.fix = code->remedy.str();
   ++(isError ? errorCount : warningCount);
   // Warnings obey the same limit, so that a hostile file cannot fill memory with them.
   unsigned seen = isError ? errorCount : warningCount;
@@ -36,6 +54,12 @@ void Diagnostics::warning(llvm::StringRef id, llvm::StringRef what, llvm::String
   report(std::move(diagnostic));
 }
 
+bool Diagnostics::hasOnly(llvm::StringRef id) const {
+  return hasErrors() && llvm::all_of(records, [&](const Diagnostic &diagnostic) {
+           return diagnostic.severity == Severity::Warning || diagnostic.id == id;
+         });
+}
+
 // Names come from the file: control characters in them must not reach a terminal.
 static std::string printable(llvm::StringRef text) {
   std::string out;
@@ -47,6 +71,18 @@ static std::string printable(llvm::StringRef text) {
       out += "\\x" + std::string(1, "0123456789abcdef"[u >> 4]) + "0123456789abcdef"[u & 15];
   }
   return out;
+}
+
+/// "what: expected e, got f".
+static std::string message(const Diagnostic &diagnostic) {
+  std::string text = diagnostic.what;
+  auto add = [&](llvm::StringRef before, llvm::StringRef word, const std::string &value) {
+    if (!value.empty())
+      text += (text.empty() ? "" : before.str()) + word.str() + value;
+  };
+  add(": ", "expected ", diagnostic.expected);
+  add(diagnostic.expected.empty() ? ": " : ", ", "got ", diagnostic.found);
+  return text;
 }
 
 static std::string line(const Diagnostic &diagnostic, llvm::StringRef file, size_t moreNodes) {
@@ -63,12 +99,14 @@ static std::string line(const Diagnostic &diagnostic, llvm::StringRef file, size
     out << (diagnostic.node.empty() ? "" : " ") << '(' << diagnostic.operatorName << ')';
   if (!diagnostic.node.empty() || !diagnostic.operatorName.empty())
     out << ": ";
-  out << diagnostic.what;
-  if (!diagnostic.expected.empty())
-    out << ": expected " << diagnostic.expected;
-  if (!diagnostic.found.empty())
-    out << (diagnostic.expected.empty() ? ": got " : ", got ") << diagnostic.found;
-  out << '\n';
+  out << message(diagnostic) << '\n';
+  if (!diagnostic.inputs.empty()) {
+    out << "  inputs: ";
+    llvm::interleaveComma(diagnostic.inputs, out, [&](const Diagnostic::Input &input) {
+      out << (input.name.empty() ? "" : "'" + input.name + "' ") << input.type;
+    });
+    out << '\n';
+  }
   if (!diagnostic.fix.empty())
     out << "  fix: " << diagnostic.fix << '\n';
   return printable(out.str());
@@ -111,17 +149,25 @@ std::string Diagnostics::json() const {
   llvm::json::Array list;
   for (const Merged &group : merged()) {
     const Diagnostic &d = *group.first;
-    llvm::json::Object entry{
-        {"severity", d.severity == Severity::Error ? "error" : "warning"}, {"id", d.id}, {"what", safe(d.what)}};
-    llvm::json::Array nodes;
+    llvm::json::Object entry{{"severity", d.severity == Severity::Error ? "error" : "warning"},
+                             {"code", d.id},
+                             {"file", safe(fileName)},
+                             {"message", safe(message(d))}};
+    llvm::json::Array nodes, inputs;
     for (const std::string &node : group.nodes)
       if (!node.empty())
         nodes.push_back(safe(node));
+    for (const Diagnostic::Input &input : d.inputs)
+      inputs.push_back(llvm::json::Object{{"name", safe(input.name)}, {"type", safe(input.type)}});
     entry["nodes"] = std::move(nodes);
-    for (auto [key, value] : {std::pair<const char *, const std::string &>{"operator", d.operatorName},
+    if (!inputs.empty())
+      entry["inputs"] = std::move(inputs);
+    for (auto [key, value] : {std::pair<const char *, const std::string &>{"node", d.node},
+                              {"operator", d.operatorName},
+                              {"input", d.input},
                               {"expected", d.expected},
                               {"found", d.found},
-                              {"fix", d.fix}})
+                              {"remedy", d.fix}})
       if (!value.empty())
         entry[key] = safe(value);
     list.push_back(std::move(entry));
@@ -146,13 +192,61 @@ Diagnostic diagnosticAt(mlir::Location location, llvm::StringRef id, llvm::Strin
   return diagnostic;
 }
 
+void takeApart(llvm::StringRef text, Diagnostic &diagnostic) {
+  llvm::StringRef what, expected, found;
+  size_t at = text.starts_with("expected ") ? 0 : text.find(": expected ");
+  if (at == llvm::StringRef::npos) {
+    std::tie(what, found) = text.rsplit(", found ");
+  } else {
+    what = text.substr(0, at);
+    std::tie(expected, found) =
+        text.substr(at == 0 ? strlen("expected ") : at + strlen(": expected ")).rsplit(", found ");
+  }
+  diagnostic.what = what.str();
+  diagnostic.expected = expected.str();
+  diagnostic.found = found.str();
+}
+
+/// The name of result `index` of whatever lies at `location`: the value's own where the file gives one.
+static std::string valueName(mlir::Location location, unsigned index) {
+  SourceLocation source = sourceOf(location);
+  if (auto outputs = source.details ? source.details.getAs<mlir::ArrayAttr>(outputsKey) : mlir::ArrayAttr())
+    if (index < outputs.size())
+      if (auto name = mlir::dyn_cast<mlir::StringAttr>(outputs[index]))
+        return name.getValue().str();
+  return source.node;
+}
+
+/// A diagnostic at `location`, with the code and the inputs that problemLocation put there.
+static Diagnostic problemAt(mlir::Location location, llvm::StringRef id, llvm::StringRef text) {
+  auto fused = mlir::dyn_cast<mlir::FusedLoc>(location);
+  auto problem = fused ? mlir::dyn_cast_or_null<mlir::DictionaryAttr>(fused.getMetadata()) : mlir::DictionaryAttr();
+  auto code = problem ? problem.getAs<mlir::StringAttr>(problemCodeKey) : mlir::StringAttr();
+  Diagnostic diagnostic = diagnosticAt(code ? fused.getLocations()[0] : location, code ? code.getValue() : id, "");
+  takeApart(text, diagnostic);
+  if (!code)
+    return diagnostic;
+  for (mlir::Attribute entry : problem.getAs<mlir::ArrayAttr>(problemInputsKey)) {
+    auto parts = mlir::cast<mlir::ArrayAttr>(entry);
+    auto type = mlir::dyn_cast<mlir::TensorType>(mlir::cast<mlir::TypeAttr>(parts[2]).getValue());
+    if (!type) {
+      diagnostic.inputs.push_back({"", "absent"});
+      continue;
+    }
+    unsigned index = unsigned(mlir::cast<mlir::IntegerAttr>(parts[1]).getInt());
+    diagnostic.inputs.push_back({valueName(mlir::cast<mlir::LocationAttr>(parts[0]), index),
+                                 elementTypeText(type.getElementType()) + " " + shapeText(type)});
+  }
+  return diagnostic;
+}
+
 struct MlirDiagnosticCollector::State {
   State(mlir::MLIRContext *context, Diagnostics &diagnostics, llvm::StringRef id)
       : handler(context, [&diagnostics, id = id.str()](mlir::Diagnostic &reported) {
           if (reported.getSeverity() != mlir::DiagnosticSeverity::Error &&
               reported.getSeverity() != mlir::DiagnosticSeverity::Warning)
             return mlir::failure();
-          Diagnostic diagnostic = diagnosticAt(reported.getLocation(), id, reported.str());
+          Diagnostic diagnostic = problemAt(reported.getLocation(), id, reported.str());
           if (reported.getSeverity() == mlir::DiagnosticSeverity::Warning)
             diagnostic.severity = Severity::Warning;
           for (mlir::Diagnostic &note : reported.getNotes())

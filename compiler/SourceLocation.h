@@ -18,7 +18,9 @@ constexpr llvm::StringLiteral docKey = "doc";         // the node's comment
 constexpr llvm::StringLiteral metadataKey = "metadata";
 constexpr llvm::StringLiteral failKey = "firn.fail"; // in a node's metadata: it stands for firn.fail with this message
 constexpr llvm::StringLiteral defaultsKey = "defaults"; // attributes that the file gives though they are the default
-constexpr llvm::StringLiteral graphsKey = "graphs";     // names of the graphs behind the regions
+constexpr llvm::StringLiteral orderKey =
+    "order"; // names of the attributes as the file has them, where not by the alphabet
+constexpr llvm::StringLiteral graphsKey = "graphs"; // names of the graphs behind the regions
 
 constexpr llvm::StringLiteral typesKey = "types"; // of each of these graphs: declared types of inputs, then outputs
 

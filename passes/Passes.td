@@ -28,6 +28,7 @@ def Optimise : Pass<"firn-optimise", "::mlir::ModuleOp"> {
   let options = [
     Option<"rounding", "rounding", "bool", "true", "also rewrites that change how results are rounded">,
     Option<"maxGrowth", "max-growth", "int64_t", "1 << 20", "keep a node whose folding adds more bytes than this to the file">,
+    Option<"maxFolded", "max-folded", "int64_t", "1 << 30", "do not make a constant larger than this by folding">,
     Option<"maxRounds", "max-rounds", "unsigned", "8", "give up after this many rounds">
   ];
 }

@@ -18,15 +18,15 @@ namespace firn {
 
 namespace {
 
-using IsWanted = std::function<bool(StringRef)>;
-
-void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth, const IsWanted &isWanted) {
+void buildRound(OpPassManager &manager, const PipelineOptions &options) {
+  const auto &isWanted = options.isWanted;
   auto add = [&](std::unique_ptr<Pass> pass) {
     if (!isWanted || isWanted(pass->getArgument()))
       manager.addPass(std::move(pass));
   };
   FoldConstantsOptions folding;
-  folding.maxGrowth = maxGrowth;
+  folding.maxGrowth = options.maxGrowth;
+  folding.maxBytes = options.maxFolded;
   add(createSimplifyControl());         // before inference: a branch that is not taken may be wrong
   manager.addPass(createInferShapes()); // all others read what it finds
   add(createFoldShapes());
@@ -35,7 +35,7 @@ void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth, const 
   add(createSimplifyMovement());
   add(createSimplifyQuantization());
   add(createEliminateCommon());
-  if (rounding) {
+  if (options.rounding) {
     add(createRecognizeNormalizations());
     add(createRecognizeActivations());
     add(createRecognizeAttention());
@@ -48,11 +48,12 @@ void buildRound(OpPassManager &manager, bool rounding, int64_t maxGrowth, const 
 
 struct Optimise : impl::OptimiseBase<Optimise> {
   using OptimiseBase::OptimiseBase;
-  Optimise(const OptimiseOptions &options, IsWanted wanted) : OptimiseBase(options), isWanted(std::move(wanted)) {}
+  Optimise(const OptimiseOptions &options, std::function<bool(StringRef)> wanted)
+      : OptimiseBase(options), isWanted(std::move(wanted)) {}
 
   void runOnOperation() override {
     OpPassManager round(ModuleOp::getOperationName());
-    buildRound(round, rounding, maxGrowth, isWanted);
+    buildRound(round, {rounding, maxGrowth, maxFolded, maxRounds, isWanted});
     for (unsigned i = 0; i < maxRounds; ++i) {
       OperationFingerPrint before(getOperation());
       if (failed(runPipeline(round, getOperation())))
@@ -64,14 +65,14 @@ struct Optimise : impl::OptimiseBase<Optimise> {
   }
 
 private:
-  IsWanted isWanted;
+  std::function<bool(StringRef)> isWanted;
 };
 
 } // namespace
 
 std::vector<std::pair<std::string, std::string>> optimisePasses() {
   OpPassManager round(ModuleOp::getOperationName());
-  buildRound(round, true, 0, {});
+  buildRound(round, {});
   std::vector<std::pair<std::string, std::string>> passes;
   for (Pass &pass : round.getPasses())
     passes.emplace_back(pass.getArgument().str(), pass.getDescription().str());
@@ -82,6 +83,7 @@ void buildOptimisePipeline(OpPassManager &manager, const PipelineOptions &option
   OptimiseOptions optimise;
   optimise.rounding = options.rounding;
   optimise.maxGrowth = options.maxGrowth;
+  optimise.maxFolded = options.maxFolded;
   optimise.maxRounds = options.maxRounds;
   manager.addPass(std::make_unique<Optimise>(optimise, options.isWanted));
 }

@@ -14,6 +14,7 @@ namespace firn {
 struct PipelineOptions {
   bool rounding = true;                 // also rewrites that change how results are rounded
   int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
+  int64_t maxFolded = int64_t(1) << 30; // bytes of a constant that folding makes
   unsigned maxRounds = 8;
   /// Whether a pass of the rounds, by its argument ("firn-fold-shapes"), takes part; null: all do. Inference always
   /// does.

@@ -50,10 +50,18 @@ public:
       llvm::sys::fs::remove_directories(folder);
   }
 
-  /// Puts the objects, and the target's archive of reference kernels, into the folder.
-  std::string prepare(llvm::ArrayRef<std::vector<char>> objects) {
+  std::string createFolder() {
     if (std::error_code error = llvm::sys::fs::createUniqueDirectory("firn-link", folder))
       return "cannot create a temporary folder: " + error.message();
+    return "";
+  }
+
+  void add(llvm::StringRef file) { files.push_back(file.str()); }
+
+  /// Puts the objects, and the target's archive of reference kernels, into the folder.
+  std::string prepare(llvm::ArrayRef<std::vector<char>> objects) {
+    if (std::string error = createFolder(); !error.empty())
+      return error;
     for (auto [i, object] : llvm::enumerate(objects)) {
       files.push_back(path("o" + llvm::Twine(i) + ".o"));
       if (std::string error = writeFile(files.back(), object); !error.empty())
@@ -103,11 +111,14 @@ private:
 };
 } // namespace
 
-std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
-                             llvm::ArrayRef<llvm::StringRef> symbols, std::vector<char> &image) {
+std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, llvm::ArrayRef<std::string> sharedObjects,
+                             const TargetDescription &target, llvm::ArrayRef<llvm::StringRef> symbols,
+                             std::vector<char> &image) {
   Link link(target);
   if (std::string error = link.prepare(objects); !error.empty())
     return error;
+  for (const std::string &file : sharedObjects)
+    link.add(file);
   // The soname and the order of sections must not depend on the folder's random name.
   std::string script = link.path("exports.map"),
               exports = "{ global: " + llvm::join(symbols, "; ") + "; local: *; };\n";
@@ -117,24 +128,21 @@ std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const Ta
   // For a short load: with -Bsymbolic all pointers of the tables are relative ones, for which the loader looks no name
   // up; with --no-rosegment read-only data is mapped together with the code.
   // libm's and libc's functions are found in the process that loads the artifact: the executor links both.
-  return link.run({"-shared", "-Bsymbolic", "--no-rosegment", "-soname", "model.firn", "--gc-sections",
+  return link.run({"-shared", "--as-needed", "-Bsymbolic", "--no-rosegment", "-soname", "model.firn", "--gc-sections",
                    "--build-id=none", "--hash-style=gnu", "-z", "now", "-z", "relro", "-z", "noexecstack",
                    "--no-undefined-version", versionScript.c_str(), "--unresolved-symbols=ignore-all"},
                   image);
 }
 
-std::string linkRelocatable(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
-                            llvm::StringRef symbol, std::vector<char> &object) {
-  Link link(target);
-  if (std::string error = link.prepare(objects); !error.empty())
-    return error;
+/// Links relocatably; of the symbols only those that match `kept` stay global.
+static std::string linkRelocatable(Link &link, llvm::ArrayRef<const char *> options, llvm::StringRef kept,
+                                   std::vector<char> &object) {
   std::vector<char> linked;
-  // Groups would be merged by name with those of another model, whose other symbols are local to it.
-  if (std::string error = link.run({"-r", "--force-group-allocation"}, linked); !error.empty())
+  if (std::string error = link.run(options, linked); !error.empty())
     return error;
   llvm::objcopy::ConfigManager config;
   config.Common.InputFilename = config.Common.OutputFilename = "model.o";
-  auto keep = llvm::objcopy::NameOrPattern::create(symbol, llvm::objcopy::MatchStyle::Literal,
+  auto keep = llvm::objcopy::NameOrPattern::create(kept, llvm::objcopy::MatchStyle::Wildcard,
                                                    [](llvm::Error error) { return error; });
   if (!keep)
     return "linking failed: " + llvm::toString(keep.takeError());
@@ -149,6 +157,33 @@ std::string linkRelocatable(llvm::ArrayRef<std::vector<char>> objects, const Tar
     return "linking failed: " + llvm::toString(std::move(error));
   object.assign(bytes.begin(), bytes.end());
   return "";
+}
+
+std::string linkRelocatable(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
+                            llvm::StringRef symbol, std::vector<char> &object) {
+  Link link(target);
+  if (std::string error = link.prepare(objects); !error.empty())
+    return error;
+  // Groups would be merged by name with those of another model, whose other symbols are local to it.
+  return linkRelocatable(link, {"-r", "--force-group-allocation"}, symbol, object);
+}
+
+std::string linkLibrary(llvm::StringRef path, const TargetDescription &target, std::vector<char> &image) {
+  Link link(target);
+  if (std::string error = link.createFolder(); !error.empty())
+    return error;
+  link.add(path);
+  return link.run({"-shared", "--whole-archive", "--build-id=none", "--hash-style=gnu", "-z", "now", "-z",
+                   "noexecstack", "--unresolved-symbols=ignore-all"},
+                  image);
+}
+
+std::string libraryObject(llvm::StringRef path, const TargetDescription &target, std::vector<char> &object) {
+  Link link(target);
+  if (std::string error = link.createFolder(); !error.empty())
+    return error;
+  link.add(path);
+  return linkRelocatable(link, {"-r", "--force-group-allocation", "--whole-archive"}, "firn_op_*", object);
 }
 
 } // namespace firn

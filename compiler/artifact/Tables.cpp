@@ -123,7 +123,8 @@ private:
       if (!s.kernel.empty())
         image.pointTo(place + offsetof(firn_step, kernel), s.kernel);
       if (s.op) {
-        image.pointTo(place + offsetof(firn_step, op), kernels::symbolName(llvm::cast<Operator>(s.op).operatorName()));
+        std::string name = llvm::cast<Operator>(s.op).operatorName();
+        image.pointTo(place + offsetof(firn_step, op), kernels::symbolName(name), kernels::findCustom(name) != nullptr);
         point(place + offsetof(firn_step, attributes), attributesOf(*owned[i]));
       }
       point(place + offsetof(firn_step, buffers), list(s.buffers));

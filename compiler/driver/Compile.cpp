@@ -4,7 +4,7 @@
 #include "compiler/codegen/cpu/Pipeline.h"
 #include "compiler/driver/Options.h"
 #include "compiler/driver/Stages.h"
-#include "compiler/import/Import.h"
+#include "compiler/operators/OperatorLibrary.h"
 #include "compiler/plan/Dialect.h"
 #include "passes/PassReport.h"
 #include "passes/Passes.h"
@@ -57,15 +57,12 @@ public:
   int run() {
     auto described = describeTarget(options.target);
     if (!described) {
-      llvm::errs() << "firnc: unknown target '" << options.target << "'; known: " << llvm::join(targetNames(), ", ")
-                   << "\n";
+      diagnostics.error("options.target", "unknown target '" + options.target + "'",
+                        "choose one of " + llvm::join(targetNames(), ", "));
+      reject();
       return exitBadCommandLine;
     }
     target = *described;
-    if (!llvm::sys::fs::exists(options.input)) {
-      llvm::errs() << options.input << ": no such file\n";
-      return exitFile;
-    }
     loadKernelDialects(context);
     context.loadDialect<FirnDialect, kernel::KernelDialect, func::FuncDialect>();
     context.printOpOnDiagnostic(false);
@@ -117,25 +114,13 @@ private:
   /// Everything before code; a status where that is the end.
   std::optional<int> prepare(Part &part) {
     progress.stage("reading");
-    ImportOptions import;
-    import.isKnown = [](StringRef name) {
-      return kernels::find(std::string_view(name.data(), name.size())) != nullptr;
-    };
-    import.refuseUnknown = true;
-    part.module = importModel(options.input, import, context, diagnostics);
+    part.module = importSource(options, true, context, diagnostics);
     if (!part.module)
       return reject();
-    if (diagnostics.hasErrors()) {
-      // Broken nodes stand for unknown values: what else is wrong shows in the same run.
-      MlirDiagnosticCollector collector(&context, diagnostics, "import.shape");
-      PassManager manager(&context);
-      manager.enableVerifier(false);
-      manager.addPass(createSimplifyControl());
-      manager.addPass(createInferShapes());
-      (void)manager.run(*part.module);
+    // Broken nodes stand for unknown values: what else is wrong shows in the same run.
+    if (!diagnostics.hasErrors() && !fixDimensions(*part.module, part.options, diagnostics))
       return reject();
-    }
-    if (!fixDimensions(*part.module, part.options, diagnostics))
+    if (!findProblems(*part.module, diagnostics))
       return reject();
     bool isVariant = part.options.variants.size() != options.variants.size();
     passRemarks() = isVariant ? &variantRemarks : &remarks;
@@ -172,7 +157,7 @@ private:
 
   int write(Part &whole, std::vector<Part> &variants) {
     ArtifactContents contents;
-    describe(*whole.module, contents);
+    describe(*whole.module, whole.program, contents);
     std::vector<std::vector<char>> objects = std::move(whole.generated.objects);
     for (Part &variant : variants) {
       shareWeights(whole.program, variant.program);
@@ -186,6 +171,11 @@ private:
         diagnostics.warning("proof.none", "there is no proof: " + whyNot);
     }
     progress.stage("linking");
+    auto code = operatorCode(options.operatorLibraries, target, diagnostics);
+    if (!code)
+      return reject();
+    objects.insert(objects.end(), code->objects.begin(), code->objects.end());
+    contents.sharedObjects = code->sharedObjects;
     auto write = options.emit == "obj" ? writeStaticObject : writeArtifact;
     if (int status = written(write(options.output, whole.program, contents, objects, target)))
       return status;
@@ -197,7 +187,7 @@ private:
     return exitDone;
   }
 
-  void describe(ModuleOp module, ArtifactContents &contents) {
+  void describe(ModuleOp module, const Program &program, ArtifactContents &contents) {
     if (auto name = module->getAttrOfType<StringAttr>("firn.name"))
       contents.name = name.getValue().str();
     if (auto metadata = module->getAttrOfType<DictionaryAttr>("firn.metadata"))
@@ -214,15 +204,23 @@ private:
         {"compiler", "firnc " FIRN_VERSION},
         {"target", target.name + " (" + target.triple + " " + target.cpu + " " + target.features + ")"},
         {"options", optionText(options)}};
+    std::set<std::string> custom;
+    for (const ProgramStep &step : program.steps)
+      if (step.op && kernels::findCustom(cast<Operator>(step.op).operatorName()))
+        custom.insert(cast<Operator>(step.op).operatorName());
+    if (!custom.empty())
+      contents.provenance.push_back({"custom_operators", llvm::join(custom, ", ")});
     contents.maxThreads = options.threads;
   }
 
   int written(const std::string &error) {
     if (error.empty())
       return exitDone;
-    progress.stage("");
-    llvm::errs() << error << "\n";
-    return StringRef(error).contains("cannot write") ? exitFile : exitInternal;
+    if (!StringRef(error).contains("cannot write"))
+      return internalFailure(error);
+    diagnostics.error("artifact.unwritable", error);
+    reject();
+    return exitFile;
   }
 
   int print(ModuleOp module) {
@@ -249,10 +247,8 @@ private:
     }
     std::error_code error;
     llvm::raw_fd_ostream file(options.output, error);
-    if (error) {
-      llvm::errs() << options.output << ": " << error.message() << "\n";
-      return exitFile;
-    }
+    if (error)
+      return written("cannot write '" + options.output + "': " + error.message());
     file << content;
     return exitDone;
   }
@@ -260,15 +256,15 @@ private:
   int reject() {
     progress.stage("");
     if (options.wantJsonDiagnostics)
-      llvm::outs() << diagnostics.json() << "\n";
+      llvm::outs() << (options.checkOnly ? rejectedCheckText(diagnostics) : diagnostics.json());
     else
       llvm::errs() << diagnostics.text();
-    return exitRejected;
+    return rejection(diagnostics);
   }
 
   int internalFailure(StringRef what) {
-    progress.stage("");
-    llvm::errs() << options.input << ": internal failure: " << what << "\n";
+    diagnostics.error("firn.internal", what);
+    reject();
     return exitInternal;
   }
 

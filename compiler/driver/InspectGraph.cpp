@@ -20,8 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr unsigned maxDepth = 64;
-
 /// The names that ONNX users know, by TensorProto.DataType (runtime/abi/dtype.h has the same numbers).
 const char *dtypeText(int32_t dtype) {
   static const char *const names[] = {
@@ -205,7 +203,7 @@ int inspectGraph(const std::string &path, bool asJson) {
   bool isText = llvm::StringRef(path).ends_with(".fpbtxt") || isFirnText(bytes);
   bool isFirn = isText || isFirnBinary(bytes);
   std::optional<model::Model> model =
-      isFirn ? readFirn(bytes, path, isText, maxDepth, diagnostics) : readOnnx(bytes, path, maxDepth, diagnostics);
+      isFirn ? readFirn(bytes, path, isText, {}, diagnostics) : readOnnx(bytes, path, {}, diagnostics);
   if (!diagnostics.all().empty())
     llvm::errs() << diagnostics.text();
   if (!model)

@@ -15,6 +15,7 @@ LogicalResult optimise(ModuleOp module, const CompileModelOptions &options) {
   manager.enableVerifier(false);
   PipelineOptions pipeline;
   pipeline.rounding = !options.strictMath;
+  pipeline.maxFolded = options.limits.foldedBytes;
   pipeline.maxGrowth = int64_t(64) << 20; // compiled weights may grow: a fold saves work at every run
   if (options.optLevel == 0) {
     // Only what code generation needs: types, shapes, branches that are decided.
@@ -25,6 +26,7 @@ LogicalResult optimise(ModuleOp module, const CompileModelOptions &options) {
       FoldConstantsOptions folding;
       folding.maxGrowth = pipeline.maxGrowth;
       folding.quantized = "none"; // each operation is a kernel of its own
+      folding.maxBytes = pipeline.maxFolded;
       manager.addPass(createFoldConstants(folding));
       manager.addPass(createEliminateDead());
     }

@@ -2,10 +2,8 @@
 #include "compiler/driver/OptimiseGraph.h"
 #include "compiler/driver/Stages.h"
 #include "compiler/export/Export.h"
-#include "compiler/import/Import.h"
 #include "passes/GraphForm.h"
 #include "passes/Pipelines.h"
-#include "runtime/kernels/Table.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -42,22 +40,11 @@ public:
       : options(from), diagnostics(from.input, from.maxErrors) {}
 
   int run() {
-    if (!llvm::sys::fs::exists(options.input)) {
-      llvm::errs() << options.input << ": no such file\n";
-      return exitFile;
-    }
     context.printOpOnDiagnostic(false);
-    ImportOptions import;
-    import.isKnown = [](StringRef name) {
-      return kernels::find(std::string_view(name.data(), name.size())) != nullptr;
-    };
-    OwningOpRef<ModuleOp> module = importModel(options.input, import, context, diagnostics);
+    OwningOpRef<ModuleOp> module = importSource(options, false, context, diagnostics);
     if (!module || diagnostics.hasErrors())
-      return finish(exitRejected);
-    CompileModelOptions sizes;
-    sizes.dims = options.dims;
-    sizes.shapes = options.shapes;
-    if (!fixDimensions(*module, sizes, diagnostics))
+      return finish(rejection(diagnostics));
+    if (!fixDimensions(*module, options, diagnostics))
       return finish(exitRejected);
     size_t before = countOperators(*module);
     if (!options.isConversionOnly && !optimise(*module))
@@ -80,6 +67,7 @@ private:
     PipelineOptions pipeline;
     pipeline.rounding = !options.strictMath;
     pipeline.maxGrowth = options.maxGrowth;
+    pipeline.maxFolded = options.limits.foldedBytes;
     pipeline.isWanted = [this](StringRef argument) {
       return (options.passes.empty() || contains(options.passes, argument)) && !contains(options.skipped, argument);
     };
@@ -96,11 +84,9 @@ private:
     how.sideFileBytes = options.sideFileBytes;
     if (exportModel(module, options.output, how, diagnostics))
       return exitDone;
-    auto hasOnly = [&](StringRef id) {
-      return llvm::all_of(diagnostics.all(),
-                          [&](const Diagnostic &d) { return d.severity == Severity::Warning || d.id == id; });
-    };
-    return hasOnly("export.unwritable") ? exitFile : hasOnly("export.size") ? exitRejected : exitInternal;
+    return diagnostics.hasOnly("export.unwritable") ? exitFile
+           : diagnostics.hasOnly("export.size")     ? exitRejected
+                                                    : exitInternal;
   }
 
   int finish(int status) {

@@ -2,18 +2,16 @@
 #ifndef FIRN_COMPILER_DRIVER_OPTIMISEGRAPH_H
 #define FIRN_COMPILER_DRIVER_OPTIMISEGRAPH_H
 
+#include "compiler/driver/Options.h"
+
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 namespace firn {
 
-struct OptimiseGraphOptions {
-  std::string input;
-  std::string output;                                 // .onnx, .fpb or .fpbtxt
-  std::map<std::string, int64_t> dims;                // symbol -> size
-  std::map<std::string, std::vector<int64_t>> shapes; // input -> dimensions
+struct OptimiseGraphOptions : SourceOptions {
+  std::string output; // .onnx, .fpb or .fpbtxt
   bool isConversionOnly = false;
   std::vector<std::string> passes;      // these alone; empty: all
   std::vector<std::string> skipped;     // none of these
@@ -22,8 +20,6 @@ struct OptimiseGraphOptions {
   int64_t sideFileBytes = 0;            // larger constants go to a file beside the output; 0: only where they must
   bool wantReport = false;
   std::string reportFile; // JSON
-  bool wantJsonDiagnostics = false;
-  unsigned maxErrors = 50;
 };
 
 /// Reads, optimises and writes; messages go to stderr, the report to stdout. Returns an exit status (Options.h).

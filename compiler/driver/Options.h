@@ -2,7 +2,9 @@
 #ifndef FIRN_COMPILER_DRIVER_OPTIONS_H
 #define FIRN_COMPILER_DRIVER_OPTIONS_H
 
+#include "compiler/Limits.h"
 #include "compiler/plan/DimRange.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,13 +12,21 @@
 
 namespace firn {
 
-struct CompileModelOptions {
+/// What firnc and firn-opt are told of the model that they read, and how they answer.
+struct SourceOptions {
   std::string input;
-  std::string output;
   std::map<std::string, int64_t> dims;                  // symbol -> size
   DimRanges ranges;                                     // symbol -> the sizes that it may have
   std::map<std::string, std::vector<int64_t>> variants; // symbol -> sizes that get code of their own
   std::map<std::string, std::vector<int64_t>> shapes;   // input -> dimensions
+  std::vector<std::string> operatorLibraries;           // --ops
+  Limits limits;
+  bool wantJsonDiagnostics = false;
+  unsigned maxErrors = 50;
+};
+
+struct CompileModelOptions : SourceOptions {
+  std::string output;
   std::string target = "native";
   unsigned threads = 0;     // of the executor: a hint in the artifact
   unsigned hostThreads = 0; // of this compilation; 0: all cores
@@ -26,8 +36,6 @@ struct CompileModelOptions {
   std::string reportFile; // JSON
   bool wantProof = false;
   bool checkOnly = false;
-  bool wantJsonDiagnostics = false;
-  unsigned maxErrors = 50;
   bool wantProgress = false;
   bool strictMath = false; // no rewriting that changes rounding
 };

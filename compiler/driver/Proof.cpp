@@ -73,9 +73,7 @@ bool isSupported(Type element) {
 bool makeProof(const CompileModelOptions &options, MLIRContext &context, ArtifactContents &contents,
                std::string &whyNot) {
   Diagnostics diagnostics(options.input);
-  ImportOptions import;
-  import.isKnown = [](StringRef name) { return kernels::find(std::string_view(name.data(), name.size())) != nullptr; };
-  OwningOpRef<ModuleOp> module = importModel(options.input, import, context, diagnostics);
+  OwningOpRef<ModuleOp> module = importSource(options, false, context, diagnostics);
   if (!module || !fixDimensions(*module, options, diagnostics)) {
     whyNot = "the model cannot be read again";
     return false;

@@ -117,6 +117,14 @@ int report(ModuleOp, const Program &program, const GeneratedKernels &generated, 
   return exitDone;
 }
 
+static nlohmann::ordered_json checkJson(const Diagnostics &diagnostics, bool isAccepted) {
+  nlohmann::ordered_json json = {{"schema", "firn.check.v1"}, {"accepted", isAccepted}};
+  json.update(nlohmann::ordered_json::parse(diagnostics.json()));
+  return json;
+}
+
+std::string rejectedCheckText(const Diagnostics &diagnostics) { return checkJson(diagnostics, false).dump(2) + "\n"; }
+
 std::string checkText(const Program &program, const GeneratedKernels &generated, const Diagnostics &diagnostics,
                       bool wantJson) {
   size_t kernels = 0;
@@ -132,8 +140,7 @@ std::string checkText(const Program &program, const GeneratedKernels &generated,
         dynamic.push_back(symbol + " (dimension " + std::to_string(axis) + " of input '" + input.name + "')");
   size_t late = llvm::count_if(program.values, [](const firn_value &v) { return v.op == FIRN_VALUE_SYMBOL; });
   if (wantJson) {
-    auto json = nlohmann::ordered_json::parse(diagnostics.json());
-    json["schema"] = "firn.check.v1";
+    nlohmann::ordered_json json = checkJson(diagnostics, true);
     json["kernels"] = kernels;
     json["reference_steps"] = references;
     for (const auto &[node, why] : generated.refusals)

@@ -1,5 +1,8 @@
 // Stages: dimensions, optimisation, ranks.
 #include "compiler/driver/Stages.h"
+#include "compiler/import/Import.h"
+#include "compiler/operators/OperatorLibrary.h"
+#include "runtime/kernels/Table.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -9,6 +12,27 @@
 using namespace mlir;
 
 namespace firn {
+
+OwningOpRef<ModuleOp> importSource(const SourceOptions &options, bool refusesUnknown, MLIRContext &context,
+                                   Diagnostics &diagnostics) {
+  if (!loadOperatorLibraries(options.operatorLibraries, diagnostics))
+    return {};
+  ImportOptions import;
+  import.limits = options.limits;
+  import.refuseUnknown = refusesUnknown;
+  import.isKnown = [](StringRef name) { return kernels::find(std::string_view(name.data(), name.size())) != nullptr; };
+  import.isPure = [](StringRef name) {
+    const firn_custom_operator *custom = kernels::findCustom(std::string_view(name.data(), name.size()));
+    return !custom || !(custom->flags & FIRN_CUSTOM_IMPURE);
+  };
+  return importModel(options.input, import, context, diagnostics);
+}
+
+int rejection(const Diagnostics &diagnostics) {
+  return diagnostics.hasOnly("import.unreadable") ? exitFile
+         : diagnostics.hasOnly("options.ops")     ? exitBadCommandLine
+                                                  : exitRejected;
+}
 
 std::string optionText(const CompileModelOptions &options) {
   std::string text = "-O" + std::to_string(options.optLevel) + " --target " + options.target;
@@ -51,7 +75,7 @@ std::vector<CompileModelOptions> variantOptions(const CompileModelOptions &optio
   return result;
 }
 
-bool fixDimensions(ModuleOp module, const CompileModelOptions &options, Diagnostics &diagnostics) {
+bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &diagnostics) {
   auto main = *module.getOps<func::FuncOp>().begin();
   std::map<std::string, int64_t> sizes = options.dims;
   std::set<std::string> unusedDims, unusedShapes, symbols, names;

@@ -12,11 +12,23 @@ namespace firn {
 
 #define FIRN_VERSION "0.1.0"
 
+/// Reads the model; the operator library is what reference kernels there are. `refusesUnknown`: operators that are not
+/// in it are errors.
+mlir::OwningOpRef<mlir::ModuleOp> importSource(const SourceOptions &options, bool refusesUnknown,
+                                               mlir::MLIRContext &context, Diagnostics &diagnostics);
+
+/// The exit status of a model that was not taken.
+int rejection(const Diagnostics &diagnostics);
+
 /// The options that change the result, in one line, for the provenance.
 std::string optionText(const CompileModelOptions &options);
 
 /// Applies --dim and --shape to the inputs' types; reports names and sizes that do not fit.
-bool fixDimensions(mlir::ModuleOp module, const CompileModelOptions &options, Diagnostics &diagnostics);
+bool fixDimensions(mlir::ModuleOp module, const SourceOptions &options, Diagnostics &diagnostics);
+
+/// Infers types and reports all that they tell: what the rules of the operations refuse, what their reference kernels
+/// refuse, and, as warnings, what the file declares of its outputs and is not so.
+bool findProblems(mlir::ModuleOp module, Diagnostics &diagnostics);
 
 /// Inference, folding, simplification, fusion and layout, as far as options.optLevel says.
 mlir::LogicalResult optimise(mlir::ModuleOp module, const CompileModelOptions &options);
@@ -57,6 +69,8 @@ int report(mlir::ModuleOp module, const Program &program, const GeneratedKernels
 /// --check: what is dynamic, what would be slow, which memory is needed.
 std::string checkText(const Program &program, const GeneratedKernels &generated, const Diagnostics &diagnostics,
                       bool wantJson);
+/// The same of a model that is not taken, as JSON.
+std::string rejectedCheckText(const Diagnostics &diagnostics);
 
 } // namespace firn
 #endif

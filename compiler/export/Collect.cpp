@@ -3,6 +3,7 @@
 #include "compiler/export/Dimensions.h"
 #include "compiler/export/Failure.h"
 #include "compiler/import/Blob.h"
+#include "compiler/import/firn/Reader.h"
 #include "compiler/import/onnx/Schema.h"
 #include "compiler/import/onnx/Upgrade.h"
 #include "dialects/firn/Firn.h"
@@ -22,6 +23,7 @@ public:
 
 private:
   void readAttributes(model::Model &model);
+  void reserveNames(const model::Graph &graph);
   void collectMain(func::FuncOp main, model::Graph &graph);
   void collectBlock(Block &block, model::Graph &graph, Dimensions &dimensions);
   void collectOp(Operation *op, model::Graph &graph, Dimensions &dimensions);
@@ -29,6 +31,9 @@ private:
   void collectGraph(Region &region, const std::string &name, ArrayAttr types, model::Attribute &attribute,
                     const Dimensions &outer);
   void collectAttributes(Operation *op, const SourceLocation &source, model::Node &node);
+  void collectCarried(Operation *op, ArrayAttr captures, model::Node &node);
+  void finishCarried(model::Graph &graph, std::map<std::string, std::string> renamed);
+  static void restoreOrder(const SourceLocation &source, model::Node &node);
   bool attributeOf(Attribute value, model::Attribute &attribute);
   bool tensorOf(Attribute value, RankedTensorType type, model::Tensor &tensor);
   model::Type typeOf(Type type) const;
@@ -85,6 +90,20 @@ void Collector::readAttributes(model::Model &model) {
         originalSymbols[entry.getName().str()] = name.str();
 }
 
+void Collector::reserveNames(const model::Graph &graph) {
+  for (const model::Value &input : graph.inputs)
+    names.fresh(input.name);
+  for (const model::Tensor &tensor : graph.constants)
+    names.fresh(tensor.name);
+  for (const model::Node &node : graph.nodes) {
+    for (const std::string &output : node.outputs)
+      names.fresh(output);
+    for (const model::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        reserveNames(*attribute.graph);
+  }
+}
+
 std::optional<model::Model> Collector::run() {
   model::Model model;
   readAttributes(model);
@@ -93,6 +112,13 @@ std::optional<model::Model> Collector::run() {
     diagnostics.error("export.module", "the module has no function to export");
     return std::nullopt;
   }
+  // Names inside of graphs that pass through as they are must stay theirs alone.
+  module.walk([&](CallOp call) {
+    if (auto graphs = call->getAttrOfType<DictionaryAttr>(carriedGraphsAttribute))
+      for (NamedAttribute entry : graphs)
+        if (std::optional<model::Graph> graph = readGraph(cast<StringAttr>(entry.getValue()).getValue()))
+          reserveNames(*graph);
+  });
   collectMain(*functions.begin(), model.graph);
   model.opsets[""] = opset;
   if (isFailed)
@@ -244,6 +270,61 @@ void Collector::collectAttributes(Operation *op, const SourceLocation &source, m
   }
 }
 
+/// The graphs of an operator that nobody here knows, with the names that values have now.
+void Collector::collectCarried(Operation *op, ArrayAttr captures, model::Node &node) {
+  std::map<std::string, std::string> renamed;
+  for (auto [name, value] : llvm::zip(captures, op->getOperands().take_back(captures.size())))
+    renamed[cast<StringAttr>(name).str()] = nameOf(value);
+  for (NamedAttribute entry : op->getAttrOfType<DictionaryAttr>(carriedGraphsAttribute)) {
+    std::optional<model::Graph> graph = readGraph(cast<StringAttr>(entry.getValue()).getValue());
+    if (!graph)
+      return fail(op, "graph '" + entry.getName().str() + "' cannot be read back");
+    finishCarried(*graph, renamed);
+    model::Attribute &attribute = node.attributes.emplace_back();
+    attribute.name = entry.getName().str();
+    attribute.kind = model::Attribute::Kind::Graph;
+    attribute.graph = std::make_shared<model::Graph>(std::move(*graph));
+  }
+}
+
+void Collector::finishCarried(model::Graph &graph, std::map<std::string, std::string> renamed) {
+  for (const model::Value &input : graph.inputs)
+    renamed.erase(input.name);
+  for (const model::Tensor &tensor : graph.constants)
+    renamed.erase(tensor.name);
+  for (const model::Node &node : graph.nodes)
+    for (const std::string &output : node.outputs)
+      renamed.erase(output);
+  auto rename = [&](std::string &name) {
+    if (auto found = renamed.find(name); found != renamed.end())
+      name = found->second;
+  };
+  for (model::Node &node : graph.nodes) {
+    if (node.isUnnamed)
+      node.name.clear();
+    llvm::for_each(node.inputs, rename);
+    for (model::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        finishCarried(*attribute.graph, renamed);
+    if (node.domain.empty())
+      opset = std::max(opset, versionAccepting(node, std::max(opset, formSince(node.type))));
+  }
+  for (model::Value &output : graph.outputs)
+    rename(output.name);
+}
+
+/// Attributes in the order of the file; operations have them by name.
+void Collector::restoreOrder(const SourceLocation &source, model::Node &node) {
+  auto order = source.details && !source.isFused ? source.details.getAs<ArrayAttr>(orderKey) : ArrayAttr();
+  if (!order)
+    return;
+  auto place = [&](const model::Attribute &attribute) {
+    return std::make_pair(llvm::find(order, StringAttr::get(order.getContext(), attribute.name)) - order.begin(),
+                          StringRef(attribute.name));
+  };
+  llvm::sort(node.attributes, [&](const auto &a, const auto &b) { return place(a) < place(b); });
+}
+
 void Collector::collectConstant(ConstantOp op, const SourceLocation &source, model::Graph &graph) {
   model::Tensor tensor;
   if (!tensorOf(op.getValue(), cast<RankedTensorType>(op.getType()), tensor))
@@ -358,11 +439,15 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
   auto [domain, type] = StringRef(qualified).rsplit("::");
   node.domain = domain == "ai.onnx" ? "" : domain.str();
   node.type = type.str();
-  for (Value operand : op->getOperands())
+  auto captures = op->getAttrOfType<ArrayAttr>(capturesAttribute);
+  for (Value operand : op->getOperands().drop_back(captures ? captures.size() : 0))
     node.inputs.push_back(nameOf(operand));
   for (Value result : op->getResults())
     node.outputs.push_back(nameOf(result));
   collectAttributes(op, source, node);
+  if (captures)
+    collectCarried(op, captures, node);
+  restoreOrder(source, node);
   if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && (!reshape.getShape() || isAbsent(reshape.getShape()))) {
     std::string shape = names.fresh(node.name + "_shape");
     auto from = dyn_cast<RankedTensorType>(reshape.getOperand(0).getType());

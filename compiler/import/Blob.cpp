@@ -46,7 +46,7 @@ static std::string resolved(const std::string &path) {
   return result;
 }
 
-SideFiles::SideFiles(llvm::StringRef modelPath) {
+SideFiles::SideFiles(llvm::StringRef modelPath, const Limits &limits) : left(limits.modelBytes) {
   if (modelPath.empty())
     return;
   size_t slash = modelPath.rfind('/');
@@ -91,6 +91,12 @@ std::optional<MappedFile> SideFiles::range(const std::string &location, int64_t 
     std::optional<MappedFile> file = mapFile(path, why);
     if (!file)
       return std::nullopt;
+    isOverLimit = int64_t(file->bytes.size()) > left;
+    if (isOverLimit) {
+      why = "the side files are larger than the limit, raise --max-model-bytes";
+      return std::nullopt;
+    }
+    left -= int64_t(file->bytes.size());
     found = open.emplace(location, *file).first;
   }
   const MappedFile &file = found->second;

@@ -2,6 +2,7 @@
 #ifndef FIRN_COMPILER_IMPORT_BLOB_H
 #define FIRN_COMPILER_IMPORT_BLOB_H
 
+#include "compiler/Limits.h"
 #include "compiler/import/Model.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -18,16 +19,25 @@ std::optional<MappedFile> mapFile(const std::string &path, std::string &why);
 /// The files beside a model: opened by name, mapped once, none outside the model's folder.
 class SideFiles {
 public:
-  explicit SideFiles(llvm::StringRef modelPath);
+  SideFiles(llvm::StringRef modelPath, const Limits &limits);
   /// `length` bytes at `offset` of the file `location` (relative to the model's folder); to its end without a length.
   /// Nothing and a reason in `why` where they are not there or must not be read.
   std::optional<MappedFile> range(const std::string &location, int64_t offset, std::optional<int64_t> length,
                                   std::string &why);
+  /// Why that was, as a code of a message.
+  llvm::StringRef code() const { return isOverLimit ? "import.limit" : "import.external"; }
 
 private:
   std::string folder;
   std::map<std::string, MappedFile> open;
+  bool isOverLimit = false;
+  int64_t left; // bytes that the files opened from here on may have
 };
+
+/// How deep protobuf messages may nest, where a nested graph takes `levels` messages.
+inline int protobufDepth(const Limits &limits, int64_t levels) {
+  return int(levels * std::min(limits.depth, Limits::mostDepth) + 16);
+}
 
 /// Elements of a tensor with these dimensions; nothing if a dimension is negative or the product too large.
 std::optional<int64_t> elementCount(llvm::ArrayRef<int64_t> dims);

@@ -1,5 +1,7 @@
 #include "compiler/import/Build.h"
 #include "compiler/SourceLocation.h"
+#include "compiler/export/firn/Writer.h"
+#include "compiler/import/Prepare.h"
 #include "compiler/import/onnx/Schema.h"
 #include "dialects/firn/Firn.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -61,8 +63,9 @@ struct Scope {
 
 class ModuleBuilder {
 public:
-  ModuleBuilder(const model::Model &built, StringRef path, MLIRContext &ctx, Diagnostics &reported)
-      : model(built), file(path.substr(path.rfind('/') + 1).str()), context(&ctx), builder(&ctx),
+  ModuleBuilder(const model::Model &built, StringRef path, const std::function<bool(StringRef)> &opaque,
+                MLIRContext &ctx, Diagnostics &reported)
+      : model(built), isOpaque(opaque), file(path.substr(path.rfind('/') + 1).str()), context(&ctx), builder(&ctx),
         diagnostics(reported) {}
 
   OwningOpRef<ModuleOp> build();
@@ -73,6 +76,7 @@ private:
   void buildConstants(const model::Graph &graph, Scope &scope, const std::set<std::string> &except);
   void buildNodes(const model::Graph &graph, Scope &scope);
   void buildNode(const model::Node &node, Scope &scope);
+  void carryGraphs(const model::Node &node, const Scope &scope, OperationState &state);
   void buildRegion(Operation *op, unsigned index, const model::Graph &graph, const Scope &outer, Location location);
   void addAttributes(const model::Node &node, OperationState &state);
   Attribute attributeOf(const model::Attribute &attribute);
@@ -92,6 +96,7 @@ private:
   }
 
   const model::Model &model;
+  const std::function<bool(StringRef)> &isOpaque;
   std::string file;
   MLIRContext *context;
   OpBuilder builder;
@@ -338,6 +343,11 @@ Location ModuleBuilder::locationOf(const model::Node &node, StringRef operation)
         defaults.push_back(attribute.name);
   if (!defaults.empty())
     details.set(defaultsKey, builder.getStrArrayAttr(defaults));
+  SmallVector<StringRef> order;
+  for (const model::Attribute &attribute : node.attributes)
+    order.push_back(attribute.name);
+  if (!llvm::is_sorted(order))
+    details.set(orderKey, builder.getStrArrayAttr(order));
   SmallVector<Attribute> types;
   for (const char *region : {"then_branch", "else_branch", "body"}) {
     const model::Attribute *attribute = node.attribute(region);
@@ -413,11 +423,17 @@ void ModuleBuilder::buildNode(const model::Node &node, Scope &scope) {
     operands.push_back(value ? value : builder.create<AbsentOp>(location, builder.getNoneType()));
   }
   OperationState state(location, name.empty() ? CallOp::getOperationName() : name);
-  if (name.empty())
-    state.addAttribute("callee", string(model::domainName(node.domain) + "::" + node.type));
+  if (name.empty()) {
+    std::string callee = model::domainName(node.domain) + "::" + node.type;
+    state.addAttribute("callee", string(callee));
+    if (isOpaque(callee))
+      state.addAttribute(opaqueAttribute, builder.getUnitAttr());
+  }
   state.addOperands(operands);
   state.addTypes(SmallVector<Type>(resultCount, unknownType()));
   addAttributes(node, state);
+  if (name.empty())
+    carryGraphs(node, scope, state);
   for (int i = 0; i < (isIf ? 2 : isLoop ? 1 : 0); ++i)
     state.addRegion();
   Operation *op = builder.create(state);
@@ -428,6 +444,39 @@ void ModuleBuilder::buildNode(const model::Node &node, Scope &scope) {
     buildRegion(op, 0, *node.attribute("body")->graph, scope, location);
   }
   define(op);
+}
+
+static void forgetMadeUpNames(model::Graph &graph) {
+  for (model::Node &node : graph.nodes) {
+    if (node.isUnnamed)
+      node.name.clear();
+    for (model::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        forgetMadeUpNames(*attribute.graph);
+  }
+}
+
+/// Graphs of an operator that nobody here knows stay as they are; what they read from outside must stay, too.
+void ModuleBuilder::carryGraphs(const model::Node &node, const Scope &scope, OperationState &state) {
+  NamedAttrList graphs;
+  std::vector<std::string> captures;
+  for (const model::Attribute &attribute : node.attributes) {
+    if (!attribute.graph)
+      continue;
+    model::Graph graph = *attribute.graph;
+    for (const std::string &name : capturedNames(graph))
+      if (!llvm::is_contained(captures, name))
+        if (Value value = scope.find(name)) {
+          captures.push_back(name);
+          state.addOperands(value);
+        }
+    forgetMadeUpNames(graph);
+    graphs.set(attribute.name, string(graphBytes(graph)));
+  }
+  if (graphs.empty())
+    return;
+  state.addAttribute(carriedGraphsAttribute, graphs.getDictionary(context));
+  state.addAttribute(capturesAttribute, strings(captures));
 }
 
 void ModuleBuilder::buildRegion(Operation *op, unsigned index, const model::Graph &graph, const Scope &outer,
@@ -505,9 +554,10 @@ void ModuleBuilder::buildMain(ModuleOp module) {
 
 } // namespace
 
-OwningOpRef<ModuleOp> buildModule(const model::Model &model, StringRef path, MLIRContext &context,
+OwningOpRef<ModuleOp> buildModule(const model::Model &model, StringRef path,
+                                  const std::function<bool(StringRef)> &isOpaque, MLIRContext &context,
                                   Diagnostics &diagnostics) {
-  return ModuleBuilder(model, path, context, diagnostics).build();
+  return ModuleBuilder(model, path, isOpaque, context, diagnostics).build();
 }
 
 } // namespace firn

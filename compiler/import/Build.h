@@ -9,7 +9,9 @@
 
 namespace firn {
 
+/// `isOpaque`: whether the operator "domain::Name" is unknown or gives other results from call to call.
 mlir::OwningOpRef<mlir::ModuleOp> buildModule(const model::Model &model, llvm::StringRef path,
+                                              const std::function<bool(llvm::StringRef)> &isOpaque,
                                               mlir::MLIRContext &context, Diagnostics &diagnostics);
 
 } // namespace firn

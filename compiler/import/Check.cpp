@@ -45,6 +45,15 @@ private:
   Diagnostics &diagnostics;
 };
 
+static Diagnostic problemOf(const model::Node &node, llvm::StringRef id, const std::string &what) {
+  Diagnostic diagnostic;
+  diagnostic.id = id.str();
+  diagnostic.node = node.name;
+  diagnostic.operatorName = operatorLabel(node);
+  diagnostic.what = what;
+  return diagnostic;
+}
+
 void Checker::report(model::Node *node, llvm::StringRef id, const std::string &what, const std::string &expected,
                      const std::string &found, const std::string &fix) {
   Diagnostic diagnostic;
@@ -154,11 +163,14 @@ const Schema *Checker::checkOperator(model::Node &node) {
   bool isUpgraded = node.domain.empty() && llvm::is_contained(upgraded, node.type);
   if (!isUpgraded && isSupported && !isSupported(qualified)) {
     bool isOnnx = newestVersion(node.domain) > 0;
+    std::string near = introduced ? "" : closestOperator(node.domain, node.type);
     report(&node, "import.operator", introduced ? "operator is not supported" : "unknown operator '" + qualified + "'",
            "", "",
-           introduced || isOnnx
+           !near.empty() ? "did you mean '" + near + "'?"
+           : introduced || isOnnx
                ? "docs/supported.md lists the operators that are"
-               : "add it to the operator library, or replace it by standard operators before the export");
+               : "bring it in a library (--ops, docs/custom-operators.md), or replace it by standard "
+                 "operators before the export");
   }
   return schema;
 }
@@ -178,12 +190,9 @@ void Checker::checkAttributes(model::Node &node, const Schema &schema) {
     }
     char expected = schema.kindOf(attribute.name), found = kindLetter(attribute.kind);
     if (!expected) {
-      Diagnostic warning;
+      Diagnostic warning = problemOf(node, "import.attribute",
+                                     "attribute '" + attribute.name + "' is not one of the operator's and is ignored");
       warning.severity = Severity::Warning;
-      warning.id = "import.attribute";
-      warning.node = node.name;
-      warning.operatorName = operatorLabel(node);
-      warning.what = "attribute '" + attribute.name + "' is not one of the operator's and is ignored";
       diagnostics.report(std::move(warning));
     } else if (attribute.kind == model::Attribute::Kind::Tensor && attribute.tensor.isBroken) {
       node.isBroken = true; // and reported
@@ -249,8 +258,11 @@ void Checker::checkNode(model::Node &node, const Scope &scope) {
   for (const std::string &input : node.inputs)
     if (!input.empty() && !scope.sees(input)) {
       std::string near = closest(input, scope);
-      report(&node, "import.dangling", "input '" + input + "' is defined nowhere", "", "",
-             near.empty() ? "" : "did you mean '" + near + "'?");
+      Diagnostic diagnostic = problemOf(node, "import.dangling", "input '" + input + "' is defined nowhere");
+      diagnostic.input = input;
+      diagnostic.fix = near.empty() ? "" : "did you mean '" + near + "'?";
+      diagnostics.report(std::move(diagnostic));
+      node.isBroken = true;
     }
   const Schema *schema = checkOperator(node);
   if (schema) {
@@ -259,7 +271,9 @@ void Checker::checkNode(model::Node &node, const Scope &scope) {
     if (node.domain.empty())
       checkControl(node);
   }
-  bool hasRegions = node.domain.empty() && (node.type == "If" || node.type == "Loop" || node.type == "Scan");
+  // Unknown operators, where they are no errors, are carried with their graphs.
+  bool hasRegions =
+      !schema || (node.domain.empty() && (node.type == "If" || node.type == "Loop" || node.type == "Scan"));
   for (const model::Attribute &attribute : node.attributes) {
     if (attribute.graph && hasRegions)
       checkGraph(*attribute.graph, &scope);

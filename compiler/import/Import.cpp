@@ -23,12 +23,20 @@ static mlir::OwningOpRef<mlir::ModuleOp> importAs(Format format, llvm::StringRef
                                                   const ImportOptions &options, mlir::MLIRContext &context,
                                                   Diagnostics &diagnostics) {
   context.loadDialect<FirnDialect, mlir::func::FuncDialect>();
+  if (int64_t(bytes.size()) > options.limits.modelBytes) {
+    diagnostics.error("import.limit",
+                      "the file has " + std::to_string(bytes.size()) + " bytes, the limit is " +
+                          std::to_string(options.limits.modelBytes),
+                      raiseLimit("--max-model-bytes"));
+    return {};
+  }
   std::optional<model::Model> model =
-      format == Format::Onnx ? readOnnx(bytes, path, options.maxDepth, diagnostics)
-                             : readFirn(bytes, path, format == Format::FirnText, options.maxDepth, diagnostics);
+      format == Format::Onnx ? readOnnx(bytes, path, options.limits, diagnostics)
+                             : readFirn(bytes, path, format == Format::FirnText, options.limits, diagnostics);
   if (!model)
     return {};
-  inlineFunctions(*model, {options.maxNodes, options.maxDepth}, diagnostics);
+  if (!inlineFunctions(*model, options.limits, diagnostics))
+    return {};
   std::function<bool(llvm::StringRef)> isSupported;
   if (options.refuseUnknown)
     isSupported = [&](llvm::StringRef qualified) {
@@ -40,7 +48,10 @@ static mlir::OwningOpRef<mlir::ModuleOp> importAs(Format format, llvm::StringRef
   if (!orderNodes(model->graph, diagnostics))
     return {};
   upgradeGraph(model->graph, diagnostics);
-  return buildModule(*model, path, context, diagnostics);
+  auto isOpaque = [&](llvm::StringRef qualified) {
+    return options.isKnown && (!options.isKnown(qualified) || (options.isPure && !options.isPure(qualified)));
+  };
+  return buildModule(*model, path, isOpaque, context, diagnostics);
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> importBytes(llvm::StringRef bytes, llvm::StringRef path, const ImportOptions &options,

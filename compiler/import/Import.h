@@ -12,6 +12,7 @@
 #define FIRN_COMPILER_IMPORT_IMPORT_H
 
 #include "compiler/Diagnostics.h"
+#include "compiler/Limits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
@@ -22,11 +23,11 @@ struct ImportOptions {
   /// Whether the operator library has an entry "domain::Name". Asked only for operators that are no operation of the
   /// dialect.
   std::function<bool(llvm::StringRef qualifiedName)> isKnown;
+  /// Of a known operator: whether equal calls compute the same; null: always.
+  std::function<bool(llvm::StringRef qualifiedName)> isPure;
   /// Report operators that are neither operations nor known, instead of carrying them as unresolved calls.
   bool refuseUnknown = false;
-  /// Bounds against hostile files: nodes after inlining of functions, depth of nested graphs and of function calls.
-  size_t maxNodes = 2'000'000;
-  unsigned maxDepth = 64;
+  Limits limits;
 };
 
 /// Reads an ONNX or Firn graph file, which it tells apart by content (text by its extension .fpbtxt too).

@@ -10,7 +10,7 @@ using Names = std::unordered_map<std::string, std::string>;
 
 class Inliner {
 public:
-  Inliner(model::Model &inlined, const PrepareLimits &bounds, Diagnostics &reported)
+  Inliner(model::Model &inlined, const Limits &bounds, Diagnostics &reported)
       : model(inlined), limits(bounds), diagnostics(reported) {
     for (const model::Function &function : model.functions)
       if (!functions.emplace(key(function.domain, function.name, function.overload), &function).second)
@@ -19,7 +19,10 @@ public:
     collectNames(model.graph);
   }
 
-  void run() { expand(model.graph.nodes, model.opsets); }
+  bool run() {
+    expand(model.graph.nodes, model.opsets);
+    return !isStopped;
+  }
 
 private:
   static std::string key(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload) {
@@ -37,12 +40,12 @@ private:
   std::string renamed(const std::string &name, const std::string &prefix, Names &names);
 
   model::Model &model;
-  const PrepareLimits &limits;
+  const Limits &limits;
   Diagnostics &diagnostics;
   std::unordered_map<std::string, const model::Function *> functions;
   std::unordered_set<std::string> used;
   std::vector<std::string> stack;
-  size_t nodeCount = 0;
+  int64_t nodeCount = 0;
   bool isStopped = false;
 };
 
@@ -82,10 +85,12 @@ void Inliner::expand(std::vector<model::Node> &nodes, const std::map<std::string
     if (isStopped)
       return;
     // Calls count too: functions without a node of their own can still call each other without end.
-    if (++nodeCount > limits.maxNodes) {
+    if (++nodeCount > limits.nodes) {
       isStopped = true;
-      diagnostics.error("import.function", "the model has more than " + std::to_string(limits.maxNodes) +
-                                               " nodes once its functions are inlined");
+      diagnostics.error("import.limit",
+                        "the model has more than " + std::to_string(limits.nodes) +
+                            " nodes once its functions are inlined",
+                        raiseLimit("--max-nodes"));
       return;
     }
     auto function = functions.find(key(node.domain, node.type, node.overload));
@@ -104,26 +109,29 @@ void Inliner::expand(std::vector<model::Node> &nodes, const std::map<std::string
 
 void Inliner::call(const model::Node &node, const model::Function &function, std::vector<model::Node> &out) {
   std::string name = key(function.domain, function.name, function.overload);
-  auto refuse = [&](const std::string &what, const std::string &fix) {
+  auto refuse = [&](const char *id, const std::string &what, const std::string &fix = "") {
     Diagnostic diagnostic;
-    diagnostic.id = "import.function";
+    diagnostic.id = id;
     diagnostic.node = node.name;
-    diagnostic.operatorName = node.type;
-    diagnostic.what = what;
+    diagnostic.operatorName = model::domainName(node.domain) + "::" + node.type;
+    takeApart(what, diagnostic);
     diagnostic.fix = fix;
     diagnostics.report(std::move(diagnostic));
     out.push_back(node);
     out.back().isBroken = true;
   };
   if (llvm::is_contained(stack, name))
-    return refuse("function '" + name + "' calls itself", "functions may not be recursive; use Loop");
-  if (stack.size() >= limits.maxDepth)
-    return refuse("function calls are nested deeper than " + std::to_string(limits.maxDepth) + " levels", "");
+    return refuse("import.function", "function '" + name + "' calls itself",
+                  "functions may not be recursive; use Loop");
+  if (int64_t(stack.size()) >= limits.depth)
+    return refuse("import.limit", "function calls are nested deeper than " + std::to_string(limits.depth) + " levels",
+                  raiseLimit("--max-depth"));
   if (node.inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size())
-    return refuse("the call has " + std::to_string(node.inputs.size()) + " inputs and " +
-                      std::to_string(node.outputs.size()) + " outputs, function '" + name + "' takes " +
-                      std::to_string(function.inputs.size()) + " and gives " + std::to_string(function.outputs.size()),
-                  "");
+    return refuse("import.function", "the call does not fit function '" + name + "': expected at most " +
+                                         std::to_string(function.inputs.size()) + " inputs and " +
+                                         std::to_string(function.outputs.size()) + " outputs, found " +
+                                         std::to_string(node.inputs.size()) + " and " +
+                                         std::to_string(node.outputs.size()));
   stack.push_back(name);
 
   std::string prefix = node.name + "/";
@@ -215,8 +223,8 @@ void Inliner::instantiate(model::Graph &graph, const std::string &prefix, Names 
 
 } // namespace
 
-void inlineFunctions(model::Model &model, const PrepareLimits &limits, Diagnostics &diagnostics) {
-  Inliner(model, limits, diagnostics).run();
+bool inlineFunctions(model::Model &model, const Limits &limits, Diagnostics &diagnostics) {
+  return Inliner(model, limits, diagnostics).run();
 }
 
 } // namespace firn

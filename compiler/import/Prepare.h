@@ -4,19 +4,16 @@
 #define FIRN_COMPILER_IMPORT_PREPARE_H
 
 #include "compiler/Diagnostics.h"
+#include "compiler/Limits.h"
 #include "compiler/import/Model.h"
 #include <functional>
 
 namespace firn {
 
-struct PrepareLimits {
-  size_t maxNodes;
-  unsigned maxDepth;
-};
-
 /// Inline.cpp: gives every node the version of its domain and replaces calls of the model's own functions by their
-/// bodies. A function that calls itself, however indirectly, is refused.
-void inlineFunctions(model::Model &model, const PrepareLimits &limits, Diagnostics &diagnostics);
+/// bodies. A function that calls itself, however indirectly, is refused. False where the model outgrew its limit: there
+/// is nothing to look at then.
+bool inlineFunctions(model::Model &model, const Limits &limits, Diagnostics &diagnostics);
 
 /// Check.cpp: operators, versions, counts of inputs and outputs, attributes, names that are defined twice or never.
 /// `isSupported`: whether there is an operation or a library entry for "domain::Name"; null: not asked.

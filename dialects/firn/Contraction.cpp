@@ -42,7 +42,8 @@ static std::optional<Inference::Dims> matMulDims(Inference &inference, unsigned 
 void inferMatMul(Inference &inference) {
   Type a = inference.elementType(0), b = inference.elementType(1);
   if (a && b && a != b)
-    inference.error("expected inputs of one element type, found " + elementTypeText(a) + " and " + elementTypeText(b));
+    inference.error("expected inputs of one element type, found " + elementTypeText(a) + " and " + elementTypeText(b),
+                    "import.dtype");
   inference.result(0, a, matMulDims(inference, 0, 1));
 }
 

@@ -49,7 +49,8 @@ void IfOp::inferShapes(Inference &inference) {
     Type x = elementTypeOfValue(a), y = elementTypeOfValue(b);
     if (x && y && x != y)
       inference.error("expected branches of one element type for output " + Twine(i) + ", found " + elementTypeText(x) +
-                      " and " + elementTypeText(y));
+                          " and " + elementTypeText(y),
+                      "import.dtype");
     auto left = dyn_cast<RankedTensorType>(a.getType()), right = dyn_cast<RankedTensorType>(b.getType());
     if (!left || !right) {
       inference.result(i, x, std::nullopt);

@@ -9,7 +9,8 @@ namespace firn {
 static void requireSameElementType(Inference &inference, unsigned a, unsigned b) {
   Type x = inference.elementType(a), y = inference.elementType(b);
   if (x && y && x != y)
-    inference.error("expected inputs of one element type, found " + elementTypeText(x) + " and " + elementTypeText(y));
+    inference.error("expected inputs of one element type, found " + elementTypeText(x) + " and " + elementTypeText(y),
+                    "import.dtype");
 }
 
 void inferUnary(Inference &inference) {
@@ -61,7 +62,7 @@ void inferWhere(Inference &inference) {
   requireSameElementType(inference, 1, 2);
   Type condition = inference.elementType(0);
   if (condition && !condition.isInteger(1))
-    inference.error("expected a bool condition, found " + elementTypeText(condition));
+    inference.error("expected a bool condition, found " + elementTypeText(condition), "import.dtype");
   Type type = inference.elementType(1) ? inference.elementType(1) : inference.elementType(2);
   inference.result(0, type, broadcastAll(inference));
   inferElements(inference);
@@ -71,7 +72,8 @@ void inferCast(Inference &inference) {
   int64_t to = inference.intAttribute("to", 0);
   Type type = elementTypeOf(inference.operation()->getContext(), int32_t(to));
   if (!type)
-    return inference.error("expected an element type of TensorProto.DataType in 'to', found " + Twine(to));
+    return inference.error("expected an element type of TensorProto.DataType in 'to', found " + Twine(to),
+                           "import.attribute");
   inference.result(0, type, inference.dims(0));
   inferElements(inference);
 }

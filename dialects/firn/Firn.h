@@ -97,5 +97,11 @@ mlir::Value operandOf(mlir::Operation *op, unsigned i);
 /// NameLoc(node) or fused from such.
 std::string nodeName(mlir::Location location);
 
+/// On a firn.call: what it computes is not known, or differs from call to call; so calls are neither merged nor folded.
+constexpr llvm::StringLiteral opaqueAttribute = "firn.opaque";
+/// On a firn.call of an unknown operator that has graphs: attribute to bytes (compiler/export/firn/Writer.h), and the
+/// names by which they read values from outside, which are the last operands.
+constexpr llvm::StringLiteral carriedGraphsAttribute = "firn.graphs", capturesAttribute = "firn.captures";
+
 } // namespace firn
 #endif

@@ -92,12 +92,13 @@ void Inference::unknownResult(unsigned i, Type elementType, unsigned rank) {
   result(i, elementType, dims);
 }
 
-void Inference::error(const Twine &message) { messages.push_back(message.str()); }
+void Inference::error(const Twine &message, StringRef code) { messages.push_back({message.str(), code}); }
 
 std::optional<int64_t> Inference::axis(int64_t axisValue, int64_t rank) {
   if (axisValue >= -rank && axisValue < std::max<int64_t>(rank, 1))
     return axisValue < 0 ? axisValue + rank : axisValue;
-  error("expected an axis in [" + Twine(-rank) + ", " + Twine(rank - 1) + "], found " + Twine(axisValue));
+  error("expected an axis in [" + Twine(-rank) + ", " + Twine(rank - 1) + "], found " + Twine(axisValue),
+        "import.attribute");
   return std::nullopt;
 }
 
@@ -107,6 +108,23 @@ void Inference::fallback() {
 }
 
 void inferByLibrary(Inference &inference) { inference.fallback(); }
+
+Location problemLocation(Operation *operation, StringRef code) {
+  Builder builder(operation->getContext());
+  SmallVector<Attribute> inputs;
+  for (Value operand : operation->getOperands()) {
+    auto result = dyn_cast<OpResult>(operand);
+    inputs.push_back(builder.getArrayAttr({LocationAttr(operand.getLoc()),
+                                           builder.getI64IntegerAttr(result ? result.getResultNumber() : 0),
+                                           TypeAttr::get(operand.getType())}));
+  }
+  while (!inputs.empty() && isAbsent(operation->getOperand(unsigned(inputs.size() - 1))))
+    inputs.pop_back();
+  DictionaryAttr problem =
+      builder.getDictionaryAttr({builder.getNamedAttr(problemCodeKey, builder.getStringAttr(code)),
+                                 builder.getNamedAttr(problemInputsKey, builder.getArrayAttr(inputs))});
+  return FusedLoc::get({operation->getLoc()}, problem, operation->getContext());
+}
 
 /// Whether a declared dimension can be the inferred one: one of them unknown, or the same number.
 static bool agree(int64_t declared, const DimExpr &inferred) {
@@ -125,8 +143,8 @@ LogicalResult verifyInferred(Operation *operation) {
   Inference inference(operation);
   cast<Operator>(operation).inferShapes(inference);
   LogicalResult status = success();
-  for (const std::string &message : inference.errors())
-    status = operation->emitOpError(message);
+  for (const Inference::Error &error : inference.errors())
+    status = operation->emitOpError(error.message);
   if (failed(status))
     return status;
   for (auto [declaredType, inferred] : llvm::zip(operation->getResultTypes(), inference.inferred())) {

@@ -51,21 +51,31 @@ public:
   /// Result i has this rank, all dimensions unknown.
   void unknownResult(unsigned i, mlir::Type elementType, unsigned rank);
 
-  /// Reports a broken constraint; inference of other operations goes on.
-  void error(const llvm::Twine &message);
+  /// Reports a broken constraint, in the form "what: expected e, found f" or "expected e, found f"; inference of other
+  /// operations goes on. `code`: one of compiler/DiagnosticCodes.inc.
+  void error(const llvm::Twine &message, llvm::StringRef code = "import.shape");
   /// Axis counted from the front; reports and returns nothing if it is outside [-rank, rank).
   std::optional<int64_t> axis(int64_t axis, int64_t rank);
   void fallback();
 
-  const std::vector<std::string> &errors() const { return messages; }
+  struct Error {
+    std::string message;
+    llvm::StringRef code; // a literal
+  };
+  const std::vector<Error> &errors() const { return messages; }
   const llvm::SmallVector<Result> &inferred() const { return results; }
 
 private:
   mlir::Operation *op;
   Fallback library;
   llvm::SmallVector<Result> results;
-  std::vector<std::string> messages;
+  std::vector<Error> messages;
 };
+
+/// Where to report a problem of `operation`: its location with what the text of the report does not tell, the code and
+/// the operands, each as [location, number of the result, type].
+mlir::Location problemLocation(mlir::Operation *operation, llvm::StringRef code);
+constexpr llvm::StringLiteral problemCodeKey = "firn.problem", problemInputsKey = "firn.inputs";
 
 /// Runs the rule of `operation` and compares: success unless the rule reports an error or a result's type contradicts
 /// it.

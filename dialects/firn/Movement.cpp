@@ -176,7 +176,8 @@ void inferTranspose(Inference &inference) {
     std::string found;
     for (int64_t p : *perm)
       found += (found.empty() ? "" : ", ") + std::to_string(p);
-    return inference.error("expected perm to be a permutation of " + Twine(x->size()) + " axes, found [" + found + "]");
+    return inference.error("expected perm to be a permutation of " + Twine(x->size()) + " axes, found [" + found + "]",
+                           "import.attribute");
   }
   Inference::Dims dims;
   for (int64_t p : *perm)
@@ -194,7 +195,8 @@ void inferConcat(Inference &inference) {
     Type other = inference.elementType(i);
     if (type && other && type != other)
       inference.error("expected inputs of one element type, found " + elementTypeText(type) + " and " +
-                      elementTypeText(other));
+                          elementTypeText(other),
+                      "import.dtype");
     auto next = inference.dims(i);
     if (!next)
       return inference.result(0, type, std::nullopt);
@@ -252,7 +254,7 @@ void inferSplit(Inference &inference) {
   } else {
     int64_t parts = inference.intAttribute("num_outputs", count);
     if (parts < 1 || parts != int64_t(count))
-      return inference.error("expected num_outputs " + Twine(count) + ", found " + Twine(parts));
+      return inference.error("expected num_outputs " + Twine(count) + ", found " + Twine(parts), "import.attribute");
     DimExpr chunk = whole.ceilDiv(DimExpr(parts));
     DimExpr last = whole - chunk * DimExpr(parts - 1);
     if (last.isConstant() && last.constant() < 0)

@@ -13,7 +13,8 @@ void inferRecurrent(Inference &inference) {
   bool isBatchFirst = inference.intAttribute("layout", 0) != 0;
   StringRef direction = inference.stringAttribute("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    return inference.error("expected direction forward, reverse or bidirectional, found '" + direction + "'");
+    return inference.error("expected direction forward, reverse or bidirectional, found '" + direction + "'",
+                           "import.attribute");
   DimExpr directions(direction == "bidirectional" ? 2 : 1);
   if (inference.operandCount() < 3)
     return inference.error("expected inputs X, W and R, found " + Twine(inference.operandCount()) + " inputs");

@@ -25,12 +25,14 @@ static std::optional<Window> readWindow(Inference &inference, size_t spatial,
   w.pads = inference.intsAttribute("pads").value_or(SmallVector<int64_t>(2 * spatial, 0));
   auto require = [&](const char *name, ArrayRef<int64_t> list, size_t count, int64_t least) {
     if (list.size() != count) {
-      inference.error(Twine("expected ") + Twine(count) + " values in '" + name + "', found " + Twine(list.size()));
+      inference.error(Twine("expected ") + Twine(count) + " values in '" + name + "', found " + Twine(list.size()),
+                      "import.attribute");
       return false;
     }
     for (int64_t v : list)
       if (v < least) {
-        inference.error(Twine("expected values >= ") + Twine(least) + " in '" + name + "', found " + Twine(v));
+        inference.error(Twine("expected values >= ") + Twine(least) + " in '" + name + "', found " + Twine(v),
+                        "import.attribute");
         return false;
       }
     return true;

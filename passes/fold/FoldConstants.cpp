@@ -59,6 +59,8 @@ std::string refusal(Operation *op, int64_t maxGrowth, StringRef quantized) {
     return "it is random";
   if (!referenceOperator(op))
     return "there is no reference kernel";
+  if (op->hasAttr(opaqueAttribute))
+    return "its library says that it has state";
   int64_t growth = 0;
   for (Value result : op->getResults())
     if (auto type = dyn_cast<RankedTensorType>(result.getType()))

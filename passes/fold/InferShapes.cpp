@@ -28,7 +28,9 @@ namespace {
 struct Problem {
   Operation *op;
   std::string message;
+  StringRef code;
 };
+
 using Problems = std::vector<Problem>;
 
 class Inferrer {
@@ -74,8 +76,8 @@ private:
     rule.inferShapes(inference);
     if (inference.errors().empty())
       inferMovedElements(inference);
-    for (const std::string &message : inference.errors())
-      problems.push_back({op, message});
+    for (const Inference::Error &error : inference.errors())
+      problems.push_back({op, error.message, error.code});
     apply(op, inference);
   }
 
@@ -118,8 +120,9 @@ private:
         // Only running tells the rank. One branch is compiled, the other fails if it is ever taken.
         foundRanks = true;
         int other = prefersThen ? 1 : 0;
-        op->emitWarning() << "its branches have results of different rank; the " << (other ? "else" : "then")
-                          << " branch fails if it is ever taken";
+        emitWarning(problemLocation(op, "import.branch"))
+            << "its branches have results of different rank; the " << (other ? "else" : "then")
+            << " branch fails if it is ever taken";
         replaceByFailure(op, regions[other]->front(),
                          nodeName(op.getLoc()) +
                              ": this branch gives a result of another rank than the model was compiled for");
@@ -128,7 +131,8 @@ private:
     }
     int bad = wrong[0].empty() ? 1 : 0;
     for (const Problem &problem : wrong[bad])
-      problem.op->emitWarning() << "this branch fails if it is ever taken: " << problem.message;
+      emitWarning(problemLocation(problem.op, "import.branch"))
+          << "this branch fails if it is ever taken: " << problem.message;
     if (keepsAll)
       return;
     const Problem first = wrong[bad][0];
@@ -170,14 +174,18 @@ private:
         if (!mine || !theirs)
           continue;
         if (mine.getElementType() != theirs.getElementType() && !isa<UnknownType>(theirs.getElementType())) {
-          found.push_back({op, "expected carried value " + std::to_string(i) + " to keep its element type " +
-                                   elementTypeText(mine.getElementType()) + ", found " +
-                                   elementTypeText(theirs.getElementType())});
+          found.push_back({op,
+                           "expected carried value " + std::to_string(i) + " to keep its element type " +
+                               elementTypeText(mine.getElementType()) + ", found " +
+                               elementTypeText(theirs.getElementType()),
+                           "import.dtype"});
           continue;
         }
         if (mine.getRank() != theirs.getRank()) {
-          found.push_back({op, "expected carried value " + std::to_string(i) + " to keep its rank " +
-                                   std::to_string(mine.getRank()) + ", found " + std::to_string(theirs.getRank())});
+          found.push_back({op,
+                           "expected carried value " + std::to_string(i) + " to keep its rank " +
+                               std::to_string(mine.getRank()) + ", found " + std::to_string(theirs.getRank()),
+                           "import.shape"});
           continue;
         }
         SmallVector<DimExpr> dims = dimsOf(mine);
@@ -228,7 +236,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       }
     }
     for (const Problem &problem : problems)
-      problem.op->emitError(problem.message);
+      emitError(problemLocation(problem.op, problem.code), problem.message);
     copy->erase();
     finish(func);
     return problems.empty();

@@ -19,6 +19,13 @@ ReferenceAttributes::ReferenceAttributes(Operation *op) {
     if (!isOurs)
       add(name, attribute.getValue());
   }
+  auto operation = dyn_cast<CallOp>(op);
+  const firn_custom_operator *custom = operation ? kernels::findCustom(operation.getCallee().str()) : nullptr;
+  for (int32_t i = 0; custom && i < custom->attribute_count; ++i) {
+    const firn_attribute &fallback = custom->attributes[i].attribute;
+    if (fallback.data && !op->hasAttr(fallback.name))
+      attributes.push_back(fallback);
+  }
 }
 
 void ReferenceAttributes::add(StringRef name, Attribute value) {
@@ -268,6 +275,9 @@ static std::string unknownElement(unsigned operand, size_t n) {
   return "?" + std::to_string(operand) + "." + std::to_string(n);
 }
 
+/// What shape functions read is small; weights are not copied for them.
+constexpr int64_t mostShapeElements = 1 << 16;
+
 /// Sets the operand types of a call with `symbols` at concrete sizes; false where a type is not known.
 static bool setInputs(Call &call, const Inference &inference, const std::map<std::string, int64_t> &sizes,
                       std::deque<std::vector<char>> &storage) {
@@ -296,6 +306,8 @@ static bool setInputs(Call &call, const Inference &inference, const std::map<std
     for (auto [axis, dim] : llvm::enumerate(*dims))
       view.dims[axis] = valueOf(dim);
     if (ElementsAttr constant = constantOf(inference.operation()->getOperand(i))) {
+      if (constant.getNumElements() > mostShapeElements)
+        continue;
       if (auto bytes = expandedBytes(constant)) {
         storage.push_back(std::move(*bytes));
         storage.back().reserve(1);
@@ -429,6 +441,23 @@ static std::optional<DimExpr> commonDim(const Inference &inference, ArrayRef<Ans
         return (*elements)[n];
   }
   return std::nullopt;
+}
+
+std::string invalidByReference(Operation *op) {
+  const firn_operator *reference = referenceOperator(op);
+  auto isKnown = [](Value operand) {
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    return isAbsent(operand) || (type && type.hasStaticShape() && !isa<UnknownType>(type.getElementType()));
+  };
+  if (!reference || !llvm::all_of(op->getOperands(), isKnown))
+    return "";
+  Inference inference(op);
+  for (unsigned i = 0; i < inference.operandCount(); ++i)
+    if (auto elements = inference.elements(i))
+      if (llvm::any_of(*elements, [](const DimExpr &element) { return !element.isConstant(); }))
+        return "";
+  auto answer = ask(inference, *reference, {});
+  return answer && answer->status == FIRN_CALL_INVALID ? answer->message : "";
 }
 
 void inferByReference(Inference &inference) {

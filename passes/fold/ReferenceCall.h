@@ -55,5 +55,9 @@ evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::ElementsAttr> operands, int64
 /// element in all of them is that, one that stays is constant, others are unknown.
 void inferByReference(Inference &inference);
 
+/// What the reference kernel says is wrong with the operands of an operation whose types and sizes are all known; ""
+/// where it has nothing to say.
+std::string invalidByReference(mlir::Operation *op);
+
 } // namespace firn
 #endif

@@ -38,6 +38,8 @@ using Table = llvm::ScopedHashTable<Operation *, Operation *, EqualOperation>;
 bool isRepeatable(Operation *op) {
   if (op->getNumRegions() != 0 || op->getNumResults() == 0 || isa<FailOp, DropoutOp>(op))
     return false;
+  if (op->hasAttr(opaqueAttribute))
+    return false;
   if (auto call = dyn_cast<CallOp>(op)) {
     StringRef name = call.getCallee();
     return !name.contains("Random") && !name.contains("Bernoulli") && !name.contains("Multinomial") &&

@@ -316,6 +316,9 @@ int32_t inferScan(firn_call *call) {
   if (elementCount(call->inputs[1]) != 1)
     return fail(call, FIRN_CALL_INVALID, "axis must be one value, found %lld",
                 static_cast<long long>(elementCount(call->inputs[1])));
+  int32_t axis;
+  if (call->inputs[1].data && call->inputs[0].rank >= 0)
+    FIRN_TRY(axisOf(call, getInt(call->inputs[1], 0), &axis));
   return inferSame<reduceTypes>(call);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/kernels/Table.h"
 
 #include <algorithm>
+#include <map>
 
 #define FIRN_TABLE_ENTRY(symbol) extern "C" __attribute__((visibility("hidden"))) const firn_operator symbol;
 #include "runtime/kernels/Table.inc"
@@ -14,7 +15,24 @@ static const firn_operator *const table[] = {
 #undef FIRN_TABLE_ENTRY
 };
 
+// Filled before the first model is read, by one thread.
+static std::map<std::string, const firn_custom_operator *, std::less<>> &customOperators() {
+  static std::map<std::string, const firn_custom_operator *, std::less<>> operators;
+  return operators;
+}
+
+bool addCustom(const firn_custom_operator &added) {
+  return !find(added.op->name) && customOperators().emplace(added.op->name, &added).second;
+}
+
+const firn_custom_operator *findCustom(std::string_view qualified) {
+  auto found = customOperators().find(qualified);
+  return found == customOperators().end() ? nullptr : found->second;
+}
+
 const firn_operator *find(std::string_view qualified) {
+  if (const firn_custom_operator *custom = findCustom(qualified))
+    return custom->op;
   const firn_operator *const *end = std::end(table);
   const firn_operator *const *found =
       std::lower_bound(std::begin(table), end, qualified,

@@ -63,8 +63,9 @@ def main():
         expect('TopK runs on its reference kernel', best['generated'], False)
         expect('the text names it', 'reference' in done.message and 'best' in done.message, True)
 
-    done = product.run([tools.bin / 'firnc', path, '--check', '--diagnostics', 'json'])
+    done = product.run([tools.bin / 'firnc', path, '--check=json'])
     check = json.loads(done.message)
+    expect('accepted', check['accepted'], True)
     expect('check schema', check['schema'], 'firn.check.v1')
     expect('slow steps are named', check['reference_steps'], ['best (ai.onnx::TopK)'])
     expect('dynamic dimensions are named', check['dynamic_dimensions'], ["batch (dimension 0 of input 'x')"])

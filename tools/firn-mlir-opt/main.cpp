@@ -1,4 +1,5 @@
 // firn-mlir-opt: runs passes on MLIR text, for tests and for reproducers.
+#include "compiler/operators/OperatorLibrary.h"
 #include "dialects/firn/Firn.h"
 #include "dialects/kernel/Kernel.h"
 #include "dialects/plan/Plan.h"
@@ -29,5 +30,12 @@ int main(int argc, char **argv) {
 #ifdef FIRN_HAS_KERNEL_PASSES
   firn::registerKernelPasses();
 #endif
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Firn's passes on MLIR text\n", registry));
+  llvm::cl::list<std::string> operatorLibraries("ops", llvm::cl::desc("a library of custom operators, .so or .a"));
+  auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Firn's passes on MLIR text\n", registry);
+  firn::Diagnostics diagnostics;
+  if (!firn::loadOperatorLibraries(operatorLibraries, diagnostics)) {
+    llvm::errs() << diagnostics.text();
+    return 2;
+  }
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 }

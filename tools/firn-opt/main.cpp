@@ -1,9 +1,6 @@
 // firn-opt: optimise a graph and stay in its format, or convert it.
 #include "compiler/driver/OptimiseGraph.h"
-#include "compiler/driver/Options.h"
-#include "tools/firnc/Sizes.h"
-
-#include <CLI/CLI.hpp>
+#include "tools/options/ModelOptions.h"
 
 int main(int argc, char **argv) {
   firn::OptimiseGraphOptions options;
@@ -16,13 +13,10 @@ int main(int argc, char **argv) {
              "  firn-opt model.onnx -o model.out.onnx --skip=fuse-bias,fold-conv-batch-norm\n"
              "Exit status: 0 done, 1 model rejected, 2 wrong command line, 3 file unreadable or unwritable,\n"
              "70 a failure of Firn itself.");
-  std::vector<std::string> dims, shapes;
-  std::string diagnosticsFormat = "text";
   bool listsPasses = false;
   app.add_option("model", options.input, "the model: .onnx, .fpb or .fpbtxt");
   app.add_option("-o,--output", options.output, "the file to write");
-  app.add_option("--dim", dims, "NAME=SIZE: fixes a symbolic dimension")->allow_extra_args(false);
-  app.add_option("--shape", shapes, "INPUT=1x3x224x224: fixes all dimensions of an input")->allow_extra_args(false);
+  firn::ModelOptions shared(app, options, "NAME=SIZE: fixes a symbolic dimension");
   app.add_flag("--no-optimise", options.isConversionOnly, "only convert: every operator stays as it is");
   app.add_option("--passes", options.passes, "run these passes alone, separated by commas")->delimiter(',');
   app.add_option("--skip", options.skipped, "leave out these passes, separated by commas")->delimiter(',');
@@ -36,8 +30,6 @@ int main(int argc, char **argv) {
   auto *report = app.add_option("--report", options.reportFile,
                                 "say what was rewritten and what was not, and why; with a file also as JSON")
                      ->expected(0, 1);
-  app.add_option("--diagnostics", diagnosticsFormat, "text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--max-errors", options.maxErrors, "stop printing after so many errors (default 50, 0: all)");
   app.set_version_flag("--version", "firn-opt 0.1.0");
   try {
     app.parse(argc, argv);
@@ -68,9 +60,8 @@ int main(int argc, char **argv) {
   for (const auto *names : {&options.passes, &options.skipped})
     if (std::string why = firn::unknownPass(*names); !why.empty())
       return usage(why);
-  if (std::string why = firn::parseSizes(dims, shapes, options.dims, options.shapes); !why.empty())
+  if (std::string why = shared.finish(); !why.empty())
     return usage(why);
   options.wantReport = report->count() > 0;
-  options.wantJsonDiagnostics = diagnosticsFormat == "json";
   return firn::optimiseGraph(options);
 }

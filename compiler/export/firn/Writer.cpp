@@ -195,6 +195,14 @@ void Writer::write(const model::Model &model, v1::Model &proto) {
 
 } // namespace
 
+std::string graphBytes(const model::Graph &graph) {
+  model::Model model;
+  model.graph = graph;
+  v1::Model proto;
+  Writer("", INT64_MAX, false).write(model, proto);
+  return proto.SerializeAsString();
+}
+
 bool writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics) {
   bool isText = path.ends_with(".fpbtxt");
   // In a text file, bytes are escapes that nobody reads: what is longer than a few lines goes beside it.

@@ -4,8 +4,13 @@
 
 #include "compiler/Diagnostics.h"
 #include "compiler/import/Model.h"
+#include <string>
 
 namespace firn {
+
+/// A graph alone, with all its constants, as bytes that readGraph reads; for graphs that pass through the compiler as
+/// they are.
+std::string graphBytes(const model::Graph &graph);
 
 bool writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics);
 

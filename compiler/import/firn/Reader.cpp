@@ -18,31 +18,32 @@ namespace firn {
 namespace {
 
 constexpr llvm::StringLiteral formatName = "firn.v1";
-// A few bytes of the file can ask for any amount of made-up contents; beyond this we refuse.
-constexpr int64_t maxFilledBytes = int64_t(1) << 30;
 
 class Reader {
 public:
-  Reader(llvm::StringRef path, std::shared_ptr<v1::Model> proto, unsigned depthLimit, Diagnostics &reported)
-      : message(std::move(proto)), sideFiles(path), diagnostics(reported), maxDepth(depthLimit) {}
+  Reader(llvm::StringRef path, std::shared_ptr<v1::Model> proto, const Limits &bounds, Diagnostics &reported)
+      : message(std::move(proto)), sideFiles(path, bounds), diagnostics(reported), limits(bounds) {}
 
   model::Model read();
 
 private:
-  void readGraph(const v1::Graph &proto, model::Graph &graph, unsigned depth);
-  model::Node readNode(const v1::Node &proto, size_t index, unsigned depth);
-  model::Attribute readAttribute(const v1::Attribute &proto, llvm::StringRef node, unsigned depth);
+  void readGraph(const v1::Graph &proto, model::Graph &graph, int64_t depth);
+  model::Node readNode(const v1::Node &proto, size_t index, int64_t depth);
+  model::Attribute readAttribute(const v1::Attribute &proto, llvm::StringRef node, int64_t depth);
   model::Function readFunction(const v1::Function &proto);
   bool readConstant(const v1::Constant &proto, llvm::StringRef node, model::Tensor &tensor);
   std::string readContents(const v1::Constant &proto, int64_t bytes, model::Tensor &tensor);
-  static std::string fill(const v1::Fill &proto, model::Tensor &tensor);
+  std::string fill(const v1::Fill &proto, model::Tensor &tensor);
+  std::string beyond(const char *option, int64_t bytes, int64_t limit);
   static model::Value readValue(const v1::Value &proto);
   static std::map<std::string, int64_t> readOpsets(const google::protobuf::RepeatedPtrField<v1::Opset> &protos);
 
   std::shared_ptr<v1::Model> message;
   SideFiles sideFiles;
   Diagnostics &diagnostics;
-  unsigned maxDepth;
+  const Limits &limits;
+  bool isSideFileMissing = false; // of the constant that is being read
+  const char *exceeded = nullptr; // the option whose limit the constant that is being read exceeds
 };
 
 model::Value Reader::readValue(const v1::Value &proto) {
@@ -117,13 +118,19 @@ uint64_t hashAt(uint64_t seed, uint64_t position) {
   return z ^ (z >> 31);
 }
 
+std::string Reader::beyond(const char *option, int64_t bytes, int64_t limit) {
+  exceeded = option;
+  return "has " + std::to_string(bytes) + " bytes, the limit is " + std::to_string(limit);
+}
+
 std::string Reader::fill(const v1::Fill &proto, model::Tensor &tensor) {
   if (tensor.dtype != FIRN_F32 && tensor.dtype != FIRN_F64 && tensor.dtype != FIRN_F16 && tensor.dtype != FIRN_BF16)
     return "can be filled only with an element type of F32, F64, F16 or BF16";
   int64_t count = *elementCount(tensor.dims);
   size_t size = size_t(firn_dtype_bits(tensor.dtype) / 8);
-  if (count > maxFilledBytes / int64_t(size))
-    return "is too large to be filled";
+  // A few bytes of the file can ask for any amount of made-up contents.
+  if (count > limits.foldedBytes / int64_t(size))
+    return beyond("--max-folded-bytes", count * int64_t(size), limits.foldedBytes);
   char *out = allocateBytes(tensor, size_t(count) * size);
   if (!out)
     return "does not fit into memory";
@@ -143,14 +150,14 @@ std::string Reader::fill(const v1::Fill &proto, model::Tensor &tensor) {
 std::string Reader::readContents(const v1::Constant &proto, int64_t bytes, model::Tensor &tensor) {
   int64_t count = *elementCount(tensor.dims);
   auto wrongCount = [&](const char *what, int64_t found) {
-    return "has the wrong number of " + std::string(what) + ": expected " + std::to_string(count) + ", got " +
+    return "has the wrong number of " + std::string(what) + ": expected " + std::to_string(count) + ", found " +
            std::to_string(found);
   };
   auto numbers = [&](const auto &values, bool isInteger) -> std::string {
     if (values.size() != count && values.size() != 1)
       return wrongCount("values", values.size());
-    if (bytes > maxFilledBytes && values.size() == 1)
-      return "is too large to be filled";
+    if (bytes > limits.foldedBytes && values.size() == 1)
+      return beyond("--max-folded-bytes", bytes, limits.foldedBytes);
     size_t size = size_t(firn_dtype_bits(tensor.dtype) / 8);
     char *out = size ? allocateBytes(tensor, size_t(bytes)) : nullptr;
     if (!out)
@@ -165,7 +172,7 @@ std::string Reader::readContents(const v1::Constant &proto, int64_t bytes, model
   switch (proto.contents_case()) {
   case v1::Constant::kRaw:
     if (int64_t(proto.raw().size()) != bytes)
-      return "has the wrong length: expected " + std::to_string(bytes) + " bytes, got " +
+      return "has the wrong length: expected " + std::to_string(bytes) + " bytes, found " +
              std::to_string(proto.raw().size());
     tensor.bytes = {proto.raw().data(), proto.raw().size()};
     tensor.owner = message;
@@ -181,10 +188,11 @@ std::string Reader::readContents(const v1::Constant &proto, int64_t bytes, model
   case v1::Constant::kExternal: {
     const v1::External &external = proto.external();
     if (external.length() != bytes)
-      return "has the wrong length: expected " + std::to_string(bytes) + " bytes, got " +
+      return "has the wrong length: expected " + std::to_string(bytes) + " bytes, found " +
              std::to_string(external.length());
     std::string why;
     std::optional<MappedFile> part = sideFiles.range(external.location(), external.offset(), external.length(), why);
+    isSideFileMissing = !part;
     if (!part)
       return "cannot be read from '" + external.location() + "': " + why;
     tensor.bytes = part->bytes;
@@ -194,9 +202,9 @@ std::string Reader::readContents(const v1::Constant &proto, int64_t bytes, model
     auto hash = llvm::SHA256::hash(
         llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(part->bytes.data()), part->bytes.size()));
     std::string hex = llvm::toHex(hash, true);
-    return hex == external.sha256()
-               ? ""
-               : "has another SHA-256 in '" + external.location() + "': expected " + external.sha256() + ", got " + hex;
+    return hex == external.sha256() ? ""
+                                    : "has another SHA-256 in '" + external.location() + "': expected " +
+                                          external.sha256() + ", found " + hex;
   }
   default:
     return count == 0 ? "" : "has no contents";
@@ -214,10 +222,12 @@ bool Reader::readConstant(const v1::Constant &proto, llvm::StringRef node, model
     problem = "has no element type";
   else if (!bytes)
     problem = "has a negative dimension or is too large";
+  else if (*bytes > limits.tensorBytes)
+    problem = beyond("--max-tensor-bytes", *bytes, limits.tensorBytes);
   else if (tensor.dtype == FIRN_STRING) {
     tensor.strings.assign(proto.strings().values().begin(), proto.strings().values().end());
     if (int64_t(tensor.strings.size()) != *elementCount(tensor.dims))
-      problem = "has the wrong number of strings: expected " + std::to_string(*elementCount(tensor.dims)) + ", got " +
+      problem = "has the wrong number of strings: expected " + std::to_string(*elementCount(tensor.dims)) + ", found " +
                 std::to_string(tensor.strings.size());
   } else {
     problem = readContents(proto, *bytes, tensor);
@@ -226,15 +236,23 @@ bool Reader::readConstant(const v1::Constant &proto, llvm::StringRef node, model
     return true;
   Diagnostic diagnostic;
   diagnostic.id = "import.tensor.data";
+  if (exceeded) {
+    diagnostic.id = "import.limit";
+    diagnostic.fix = raiseLimit(exceeded);
+  } else if (isSideFileMissing) {
+    diagnostic.id = sideFiles.code().str();
+  }
+  exceeded = nullptr;
+  isSideFileMissing = false;
   diagnostic.node = node.str();
-  diagnostic.what = "constant '" + tensor.name + "' " + problem;
+  takeApart("constant '" + tensor.name + "' " + problem, diagnostic);
   diagnostics.report(std::move(diagnostic));
   return false;
 }
 
 // --- graphs ----------------------------------------------------------------------------------------------------------
 
-model::Attribute Reader::readAttribute(const v1::Attribute &proto, llvm::StringRef node, unsigned depth) {
+model::Attribute Reader::readAttribute(const v1::Attribute &proto, llvm::StringRef node, int64_t depth) {
   using Kind = model::Attribute::Kind;
   model::Attribute attribute;
   attribute.name = proto.name();
@@ -283,7 +301,7 @@ model::Attribute Reader::readAttribute(const v1::Attribute &proto, llvm::StringR
   return attribute;
 }
 
-model::Node Reader::readNode(const v1::Node &proto, size_t index, unsigned depth) {
+model::Node Reader::readNode(const v1::Node &proto, size_t index, int64_t depth) {
   model::Node node;
   node.name = proto.name();
   node.type = proto.op();
@@ -303,11 +321,12 @@ model::Node Reader::readNode(const v1::Node &proto, size_t index, unsigned depth
   return node;
 }
 
-void Reader::readGraph(const v1::Graph &proto, model::Graph &graph, unsigned depth) {
+void Reader::readGraph(const v1::Graph &proto, model::Graph &graph, int64_t depth) {
   graph.name = proto.name();
   graph.doc = proto.doc();
-  if (depth > maxDepth) {
-    diagnostics.error("import.depth", "graphs are nested deeper than " + std::to_string(maxDepth) + " levels");
+  if (depth > limits.depth) {
+    diagnostics.error("import.limit", "graphs are nested deeper than " + std::to_string(limits.depth) + " levels",
+                      raiseLimit("--max-depth"));
     return;
   }
   for (const v1::Value &value : proto.inputs())
@@ -398,7 +417,15 @@ bool isFirnText(llvm::StringRef bytes) {
   return bytes.consume_front(":") && (bytes.ltrim().starts_with("\"firn.") || bytes.ltrim().starts_with("'firn."));
 }
 
-std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path, bool isText, unsigned maxDepth,
+std::optional<model::Graph> readGraph(llvm::StringRef bytes) {
+  Diagnostics ignored;
+  Limits limits; // the bytes are ours
+  limits.depth = Limits::mostDepth;
+  std::optional<model::Model> model = readFirn(bytes, "", false, limits, ignored);
+  return model && !ignored.hasErrors() ? std::optional<model::Graph>(std::move(model->graph)) : std::nullopt;
+}
+
+std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path, bool isText, const Limits &limits,
                                      Diagnostics &diagnostics) {
   google::protobuf::LogSilencer silencer; // what is wrong goes to the diagnostics alone
   auto message = std::make_shared<v1::Model>();
@@ -411,7 +438,7 @@ std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path
                       "store the weights in a side file");
     return std::nullopt;
   }
-  int recursionLimit = int(4 * maxDepth + 16);
+  int recursionLimit = protobufDepth(limits, 4);
   if (isText) {
     google::protobuf::TextFormat::Parser parser;
     TextErrors errors;
@@ -440,7 +467,7 @@ std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path
     diagnostics.error("import.file", "the file has no graph");
     return std::nullopt;
   }
-  return Reader(path, message, maxDepth, diagnostics).read();
+  return Reader(path, message, limits, diagnostics).read();
 }
 
 } // namespace firn

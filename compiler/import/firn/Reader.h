@@ -3,6 +3,7 @@
 #define FIRN_COMPILER_IMPORT_FIRN_READER_H
 
 #include "compiler/Diagnostics.h"
+#include "compiler/Limits.h"
 #include "compiler/import/Model.h"
 
 namespace firn {
@@ -12,7 +13,10 @@ namespace firn {
 bool isFirnBinary(llvm::StringRef bytes);
 bool isFirnText(llvm::StringRef bytes);
 
-std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path, bool isText, unsigned maxDepth,
+/// What graphBytes wrote.
+std::optional<model::Graph> readGraph(llvm::StringRef bytes);
+
+std::optional<model::Model> readFirn(llvm::StringRef bytes, llvm::StringRef path, bool isText, const Limits &limits,
                                      Diagnostics &diagnostics);
 
 } // namespace firn

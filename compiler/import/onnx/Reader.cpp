@@ -11,6 +11,8 @@
 namespace firn {
 namespace {
 
+constexpr int64_t newestFormat = 14; // ir_version
+
 /// Fields of ONNX newer than the generated classes; they arrive as unknown fields.
 enum NewField { nodeOverload = 8, nodeMetadata = 9, functionAttributeProto = 11, functionOverload = 13 };
 
@@ -30,15 +32,15 @@ std::string newField(const google::protobuf::UnknownFieldSet &fields, int number
 
 class Reader {
 public:
-  Reader(llvm::StringRef path, std::shared_ptr<onnx::ModelProto> proto, unsigned depthLimit, Diagnostics &reported)
-      : message(std::move(proto)), tensors(path, message, reported), diagnostics(reported), maxDepth(depthLimit) {}
+  Reader(llvm::StringRef path, std::shared_ptr<onnx::ModelProto> proto, const Limits &bounds, Diagnostics &reported)
+      : message(std::move(proto)), tensors(path, message, bounds, reported), diagnostics(reported), limits(bounds) {}
 
   model::Model read();
 
 private:
-  void readGraph(const onnx::GraphProto &proto, model::Graph &graph, unsigned depth);
-  model::Node readNode(const onnx::NodeProto &proto, size_t index, unsigned depth);
-  model::Attribute readAttribute(const onnx::AttributeProto &proto, llvm::StringRef node, unsigned depth);
+  void readGraph(const onnx::GraphProto &proto, model::Graph &graph, int64_t depth);
+  model::Node readNode(const onnx::NodeProto &proto, size_t index, int64_t depth);
+  model::Attribute readAttribute(const onnx::AttributeProto &proto, llvm::StringRef node, int64_t depth);
   model::Function readFunction(const onnx::FunctionProto &proto);
   std::map<std::string, int64_t>
   readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &protos) const;
@@ -48,7 +50,7 @@ private:
   std::shared_ptr<onnx::ModelProto> message;
   TensorReader tensors;
   Diagnostics &diagnostics;
-  unsigned maxDepth;
+  const Limits &limits;
 };
 
 model::Type Reader::readType(const onnx::TypeProto &proto) {
@@ -94,7 +96,7 @@ model::Value Reader::readValue(const onnx::ValueInfoProto &proto) {
   return {proto.name(), readType(proto.type()), proto.doc_string()};
 }
 
-model::Attribute Reader::readAttribute(const onnx::AttributeProto &proto, llvm::StringRef node, unsigned depth) {
+model::Attribute Reader::readAttribute(const onnx::AttributeProto &proto, llvm::StringRef node, int64_t depth) {
   using Kind = model::Attribute::Kind;
   model::Attribute attribute;
   attribute.name = proto.name();
@@ -159,7 +161,7 @@ model::Attribute Reader::readAttribute(const onnx::AttributeProto &proto, llvm::
   return attribute;
 }
 
-model::Node Reader::readNode(const onnx::NodeProto &proto, size_t index, unsigned depth) {
+model::Node Reader::readNode(const onnx::NodeProto &proto, size_t index, int64_t depth) {
   model::Node node;
   node.name = proto.name();
   node.type = proto.op_type();
@@ -180,11 +182,12 @@ model::Node Reader::readNode(const onnx::NodeProto &proto, size_t index, unsigne
   return node;
 }
 
-void Reader::readGraph(const onnx::GraphProto &proto, model::Graph &graph, unsigned depth) {
+void Reader::readGraph(const onnx::GraphProto &proto, model::Graph &graph, int64_t depth) {
   graph.name = proto.name();
   graph.doc = proto.doc_string();
-  if (depth > maxDepth) {
-    diagnostics.error("import.depth", "graphs are nested deeper than " + std::to_string(maxDepth) + " levels");
+  if (depth > limits.depth) {
+    diagnostics.error("import.limit", "graphs are nested deeper than " + std::to_string(limits.depth) + " levels",
+                      raiseLimit("--max-depth"));
     return;
   }
   for (const onnx::ValueInfoProto &value : proto.input())
@@ -260,15 +263,26 @@ model::Model Reader::read() {
   return model;
 }
 
+/// Whether `bytes`, which were refused, are a model but for their depth.
+bool isTooDeep(llvm::StringRef bytes) {
+  Limits deepest;
+  deepest.depth = Limits::mostDepth;
+  onnx::ModelProto message;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
+  input.SetTotalBytesLimit(INT_MAX);
+  input.SetRecursionLimit(protobufDepth(deepest, 3));
+  return message.ParsePartialFromCodedStream(&input) && input.ConsumedEntireMessage();
+}
+
 /// Why `bytes` are no protobuf message: where its fields stop making sense.
-std::string damage(llvm::StringRef bytes, unsigned maxDepth) {
+std::string damage(llvm::StringRef bytes) {
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
   input.SetTotalBytesLimit(INT_MAX);
   while (true) {
     int at = input.CurrentPosition();
     uint32_t tag = input.ReadTag();
     if (tag == 0)
-      return "it is damaged inside, or its graphs are nested deeper than " + std::to_string(maxDepth);
+      return "it is damaged inside";
     std::string field = "field " + std::to_string(tag >> 3) + " at byte " + std::to_string(at);
     uint64_t number;
     uint32_t word;
@@ -301,7 +315,7 @@ std::string damage(llvm::StringRef bytes, unsigned maxDepth) {
 
 } // namespace
 
-std::optional<model::Model> readOnnx(llvm::StringRef bytes, llvm::StringRef path, unsigned maxDepth,
+std::optional<model::Model> readOnnx(llvm::StringRef bytes, llvm::StringRef path, const Limits &limits,
                                      Diagnostics &diagnostics) {
   if (bytes.empty()) {
     diagnostics.error("import.file", "the file is empty");
@@ -317,16 +331,28 @@ std::optional<model::Model> readOnnx(llvm::StringRef bytes, llvm::StringRef path
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t *>(bytes.data()), int(bytes.size()));
   input.SetTotalBytesLimit(INT_MAX);
   // A nested graph takes three levels of messages: attribute, graph, node.
-  input.SetRecursionLimit(int(3 * maxDepth + 16));
+  input.SetRecursionLimit(protobufDepth(limits, 3));
   if (!message->ParsePartialFromCodedStream(&input) || !input.ConsumedEntireMessage()) {
-    diagnostics.error("import.file", "the file is not an ONNX model: " + damage(bytes, maxDepth));
+    if (isTooDeep(bytes))
+      diagnostics.error("import.limit", "graphs are nested deeper than " + std::to_string(limits.depth) + " levels",
+                        raiseLimit("--max-depth"));
+    else
+      diagnostics.error("import.file", "the file is not an ONNX model: " + damage(bytes));
     return std::nullopt;
   }
   if (!message->has_graph()) {
     diagnostics.error("import.file", "the file is not an ONNX model: it has no graph");
     return std::nullopt;
   }
-  return Reader(path, message, maxDepth, diagnostics).read();
+  if (message->ir_version() < 0 || message->ir_version() > newestFormat) {
+    Diagnostic diagnostic;
+    diagnostic.id = "import.format";
+    diagnostic.what = "the file's ir_version is not known";
+    diagnostic.expected = "1 to " + std::to_string(newestFormat);
+    diagnostic.found = std::to_string(message->ir_version());
+    diagnostics.report(std::move(diagnostic)); // the rest may still tell something
+  }
+  return Reader(path, message, limits, diagnostics).read();
 }
 
 } // namespace firn

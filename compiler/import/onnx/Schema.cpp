@@ -2,6 +2,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include <climits>
+#include <map>
 #include <tuple>
 
 namespace firn {
@@ -49,8 +50,18 @@ std::vector<std::string> Schema::requiredAttributes() const {
   return required;
 }
 
+// By domain and name: what addSchema was given.
+static std::map<std::pair<std::string, std::string>, Schema> &customSchemas() {
+  static std::map<std::pair<std::string, std::string>, Schema> schemas;
+  return schemas;
+}
+
+void addSchema(const Schema &added) { customSchemas()[{added.domain, added.name}] = added; }
+
 // The rows of one operator, oldest first.
 static llvm::ArrayRef<Schema> rowsOf(llvm::StringRef domain, llvm::StringRef name) {
+  if (auto custom = customSchemas().find({domain.str(), name.str()}); custom != customSchemas().end())
+    return custom->second;
   auto key = std::make_tuple(domain, name);
   auto keyOf = [](const Schema &row) {
     return std::make_tuple(llvm::StringRef(row.domain), llvm::StringRef(row.name));
@@ -103,10 +114,24 @@ int64_t newestVersion(llvm::StringRef domain) {
 }
 
 std::string operatorLabel(const model::Node &node) {
+  if (node.type.empty())
+    return "";
   std::string name = node.domain.empty() ? node.type : node.domain + "::" + node.type;
   const Schema *schema = findSchema(node.domain, node.type, node.version);
   int64_t version = schema ? schema->since : node.version;
   return version > 0 ? name + "-" + std::to_string(version) : name;
+}
+
+std::string closestOperator(llvm::StringRef domain, llvm::StringRef name) {
+  std::string best;
+  unsigned bestDistance = unsigned(std::min<size_t>(3, name.size() / 3 + 1)) + 1; // the first one too far
+  for (const Schema &row : table)
+    if (domain == row.domain)
+      if (unsigned distance = name.edit_distance(row.name, true, bestDistance); distance < bestDistance) {
+        best = row.name;
+        bestDistance = distance;
+      }
+  return best;
 }
 
 char kindLetter(model::Attribute::Kind kind) {

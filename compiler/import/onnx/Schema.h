@@ -20,6 +20,10 @@ struct Schema {
   std::vector<std::string> requiredAttributes() const;
 };
 
+/// Adds an operator that a user brought, in place of an earlier one of the same name. Its texts must stay; the lookups
+/// below know it from then on. Called before the first model is read.
+void addSchema(const Schema &added);
+
 /// The schema of the operator as of `version` of its domain; null where the operator is not part of it.
 const Schema *findSchema(llvm::StringRef domain, llvm::StringRef name, int64_t version);
 /// The newest one, and the version that introduced the operator (0: never).
@@ -30,6 +34,9 @@ int64_t introducedIn(llvm::StringRef domain, llvm::StringRef name);
 int64_t versionAccepting(const model::Node &node, int64_t least);
 /// The newest version of the domain that we know, 0 for domains that are not ONNX's.
 int64_t newestVersion(llvm::StringRef domain);
+
+/// The operator of the domain whose name differs in the fewest letters; "" where none is near.
+std::string closestOperator(llvm::StringRef domain, llvm::StringRef name);
 
 /// "Conv-11": the operator and the version of it that holds for the node.
 std::string operatorLabel(const model::Node &node);

@@ -7,9 +7,6 @@
 
 namespace firn {
 
-// A sparse tensor is kept dense; beyond this size we refuse rather than fill the memory with zeros.
-static constexpr int64_t maxDenseBytes = int64_t(1) << 30;
-
 bool TensorReader::fail(llvm::StringRef id, const llvm::Twine &what, const llvm::Twine &expected,
                         const llvm::Twine &found, const llvm::Twine &fix) {
   Diagnostic diagnostic;
@@ -42,6 +39,10 @@ bool TensorReader::read(const onnx::TensorProto &proto, llvm::StringRef node, mo
   std::optional<int64_t> bytes = byteCount(tensor.dtype, tensor.dims);
   if (!bytes)
     return fail("import.tensor.dims", "is too large: its element count overflows");
+  if (*bytes > limits.tensorBytes)
+    return fail("import.limit",
+                "has " + llvm::Twine(*bytes) + " bytes, the limit is " + llvm::Twine(limits.tensorBytes), "", "",
+                raiseLimit("--max-tensor-bytes"));
   if (proto.has_segment())
     return fail("import.tensor.segment", "is stored in segments, which nothing reads");
   int64_t count = *elementCount(tensor.dims);
@@ -86,8 +87,7 @@ bool TensorReader::readExternal(const onnx::TensorProto &proto, int64_t bytes, m
   std::string why;
   std::optional<MappedFile> part = sideFiles.range(location, offset, bytes, why);
   if (!part)
-    return fail("import.external", "cannot be read from '" + location + "': " + why, "", "",
-                "external data must lie in the model's folder or below, complete");
+    return fail(sideFiles.code(), "cannot be read from '" + location + "': " + why);
   tensor.bytes = part->bytes;
   tensor.owner = part->owner;
   return true;
@@ -170,8 +170,14 @@ bool TensorReader::read(const onnx::SparseTensorProto &proto, llvm::StringRef no
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   std::optional<int64_t> bytes = byteCount(tensor.dtype, tensor.dims);
   int32_t bits = firn_dtype_bits(tensor.dtype);
-  if (!bytes || *bytes > maxDenseBytes)
+  if (!bytes)
     return fail("import.tensor.dims", "is sparse with dimensions that do not fit into memory");
+  // It is kept dense: a few bytes of the file must not fill the memory with zeros.
+  if (*bytes > limits.foldedBytes)
+    return fail("import.limit",
+                "is sparse and becomes " + llvm::Twine(*bytes) + " bytes, the limit is " +
+                    llvm::Twine(limits.foldedBytes),
+                "", "", raiseLimit("--max-folded-bytes"));
   if (tensor.dtype == FIRN_STRING || bits < 8)
     return fail("import.tensor.type", "is sparse with elements that only a dense one may have");
   size_t rank = tensor.dims.size(), nonzeros = values.dims.size() == 1 ? size_t(values.dims[0]) : 0;

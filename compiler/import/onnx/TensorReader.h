@@ -15,8 +15,8 @@ namespace firn {
 
 class TensorReader {
 public:
-  TensorReader(llvm::StringRef modelPath, std::shared_ptr<void> message, Diagnostics &reported)
-      : sideFiles(modelPath), owner(std::move(message)), diagnostics(reported) {}
+  TensorReader(llvm::StringRef modelPath, std::shared_ptr<void> message, const Limits &bounds, Diagnostics &reported)
+      : sideFiles(modelPath, bounds), owner(std::move(message)), limits(bounds), diagnostics(reported) {}
 
   /// Decodes `proto`; reports what is wrong with it, as of node `node` where that is not empty. False then.
   bool read(const onnx::TensorProto &proto, llvm::StringRef node, model::Tensor &tensor);
@@ -31,6 +31,7 @@ private:
 
   SideFiles sideFiles;
   std::shared_ptr<void> owner;
+  const Limits &limits;
   Diagnostics &diagnostics;
   std::string currentNode, currentTensor;
 };

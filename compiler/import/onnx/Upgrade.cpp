@@ -533,13 +533,17 @@ std::string UpgradeContext::emitAfter(size_t i, llvm::StringRef what, llvm::Stri
 }
 
 void UpgradeContext::unsupported(const std::string &what, const std::string &fix) {
+  report("import.upgrade", what, fix);
+}
+
+void UpgradeContext::report(llvm::StringRef id, const std::string &what, const std::string &fix) {
   node.isBroken = true;
   Diagnostic diagnostic;
-  diagnostic.id = "import.upgrade";
+  diagnostic.id = id.str();
   diagnostic.node = node.name;
   diagnostic.operatorName = node.origin;
-  diagnostic.what = what;
-  diagnostic.fix = fix.empty() ? "export the model with a newer opset" : fix;
+  takeApart(what, diagnostic);
+  diagnostic.fix = fix;
   diagnostics.report(std::move(diagnostic));
 }
 

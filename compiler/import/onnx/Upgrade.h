@@ -13,7 +13,8 @@
 
 namespace firn {
 
-/// Upgrades all nodes of ai.onnx and ai.onnx.ml in `graph`, whose nodes are in order. Afterwards their version is the newest.
+/// Upgrades all nodes of ai.onnx and ai.onnx.ml in `graph`, whose nodes are in order. Afterwards their version is the
+/// newest.
 void upgradeGraph(model::Graph &graph, Diagnostics &diagnostics);
 
 /// The oldest opset of ai.onnx in which the newest form of the operator means the same, where it is accepted at all
@@ -78,6 +79,8 @@ public:
   /// A node behind this one, which defines what output i of this one did and reads the name that is returned.
   std::string emitAfter(size_t i, llvm::StringRef what, llvm::StringRef type, std::vector<std::string> moreInputs,
                         std::vector<model::Attribute> attributes = {});
+  /// Marks the node as broken.
+  void report(llvm::StringRef id, const std::string &what, const std::string &fix = "");
   void unsupported(const std::string &what, const std::string &fix = "");
   std::string fresh(llvm::StringRef what);
 

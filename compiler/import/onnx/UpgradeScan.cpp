@@ -37,9 +37,10 @@ void scanToLoop(UpgradeContext &context) {
   model::Graph body = *bodyAttribute->graph;
   if (body.inputs.size() != inputCount || body.outputs.size() < states ||
       context.node.outputs.size() != body.outputs.size())
-    return context.unsupported("the body has " + std::to_string(body.inputs.size()) + " inputs and " +
-                               std::to_string(body.outputs.size()) + " outputs, the node " +
-                               std::to_string(inputCount) + " and " + std::to_string(context.node.outputs.size()));
+    return context.report("import.control", "the body does not fit the node: expected " + std::to_string(inputCount) +
+                                                " inputs and " + std::to_string(context.node.outputs.size()) +
+                                                " outputs, found " + std::to_string(body.inputs.size()) + " and " +
+                                                std::to_string(body.outputs.size()));
   std::vector<int64_t> inputAxes = context.intsOf("scan_input_axes"),
                        inputDirections = context.intsOf("scan_input_directions");
   std::vector<int64_t> outputAxes = context.intsOf("scan_output_axes"),

@@ -57,7 +57,10 @@ TEST_CASE("contents_that_do_not_fit_are_refused") {
   CHECK_THAT(errors("dtype: I32 dims: [2] floats { values: [1, 2] }"),
              Contains("has an element type that these values do not fit"));
   CHECK_THAT(errors("dtype: I32 dims: [2] fill { }"), Contains("can be filled only with an element type of F32"));
-  CHECK_THAT(errors("dtype: F32 dims: [9000000000] fill { }"), Contains("is too large to be filled"));
+  CHECK_THAT(errors("dtype: F32 dims: [9000000000] fill { }"),
+             Contains("error[import.limit]: constant 'w' has 36000000000 bytes, the limit is 17179869184") &&
+                 Contains("raise --max-tensor-bytes"));
+  CHECK_THAT(errors("dtype: F32 dims: [900000000] fill { }"), Contains("raise --max-folded-bytes"));
   CHECK_THAT(errors("dtype: F32 dims: [-1] fill { }"), Contains("has a negative dimension or is too large"));
   CHECK_THAT(errors("dims: [1] fill { }"), Contains("has no element type"));
   CHECK_THAT(errors("dtype: F32 dims: [2]"), Contains("has no contents"));

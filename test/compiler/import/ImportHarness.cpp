@@ -34,7 +34,7 @@ Imported importModelBytes(const std::string &bytes, const std::string &path, boo
   Diagnostics diagnostics(path);
   ImportOptions options;
   options.refuseUnknown = refuseUnknown;
-  options.maxNodes = 10000;
+  options.limits.nodes = 10000;
   options.isKnown = [](llvm::StringRef name) { return name == "known::Operator"; };
   return describe(importBytes(bytes, path, options, context, diagnostics), diagnostics);
 }

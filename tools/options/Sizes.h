@@ -1,6 +1,6 @@
 // Sizes: the options --dim and --shape, which firnc and firn-opt share.
-#ifndef FIRN_TOOLS_FIRNC_SIZES_H
-#define FIRN_TOOLS_FIRNC_SIZES_H
+#ifndef FIRN_TOOLS_OPTIONS_SIZES_H
+#define FIRN_TOOLS_OPTIONS_SIZES_H
 
 #include "compiler/plan/DimRange.h"
 
