@@ -1,6 +1,7 @@
 // Planner: operations in order become steps; values become buffers with lifetimes; sizes become integer values.
 #include "compiler/plan/Program.h"
 #include "compiler/plan/Values.h"
+#include "dialects/firn/Inference.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -411,6 +412,19 @@ private:
       buffers[argument] = port.buffer;
       program.inputs.push_back(std::move(port));
     }
+    if (auto assumptions = func->getAttrOfType<ArrayAttr>(assumptionsAttribute))
+      for (auto assumption : assumptions.getAsRange<ArrayAttr>())
+        assume(cast<StringAttr>(assumption[0]).getValue(), cast<StringAttr>(assumption[1]).getValue());
+  }
+
+  /// The dimension `text` must be at least 2, where the inputs tell it.
+  void assume(StringRef text, StringRef message) {
+    std::optional<DimExpr> dim = DimExpr::parse(std::string_view(text.data(), text.size()));
+    std::set<std::string> symbols;
+    if (dim)
+      dim->collectSymbols(symbols);
+    if (dim && llvm::all_of(symbols, [&](const std::string &symbol) { return values.isBound(symbol); }))
+      program.constraints.push_back({values.get(*dim), 2, std::numeric_limits<int64_t>::max(), message.str()});
   }
 
   void outputs(func::FuncOp func) {

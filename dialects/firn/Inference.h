@@ -10,6 +10,10 @@ namespace firn {
 /// Where an operation lost results: for each that is left, the number that the names of its unknown dimensions carry.
 constexpr llvm::StringLiteral resultIdsAttribute = "firn.result_ids";
 int64_t unknownResultId(mlir::Operation *op, unsigned resultIndex);
+/// The number for the dimensions of a carried value inside the loop, whose result has the number `resultId`.
+constexpr int64_t carriedResultId(int64_t resultId) { return 1000 + resultId; }
+/// On a function: pairs of a dimension and a message, for dimensions that must be at least 2 at every run.
+constexpr llvm::StringLiteral assumptionsAttribute = "firn.assumptions";
 
 /// One operation under inference. A rule reads operands and attributes, reports every broken constraint by error(), and
 /// says what the results are by result(). Results that it does not mention stay unknown.

@@ -191,7 +191,7 @@ private:
         SmallVector<DimExpr> dims = dimsOf(mine);
         bool changed = false;
         for (int64_t axis = 0; axis < mine.getRank(); ++axis) {
-          DimExpr after = dimOf(theirs, axis), own = symbols.unknownDim(1000 + i, axis);
+          DimExpr after = dimOf(theirs, axis), own = symbols.unknownDim(carriedResultId(unknownResultId(op, i)), axis);
           if (dims[axis] != after && dims[axis] != own) {
             dims[axis] = own;
             changed = true;
@@ -209,6 +209,35 @@ private:
     }
   }
 };
+
+/// A firn.squeeze without axes drops the axes of length 1, which for a symbolic dimension only running could tell. It
+/// is taken to keep them: the run must then refuse a length of 1.
+void noteAssumptions(func::FuncOp func) {
+  if (staysGraph(func->getParentOfType<ModuleOp>()))
+    return;
+  Builder builder(func.getContext());
+  SmallVector<Attribute> assumptions;
+  if (auto known = func->getAttrOfType<ArrayAttr>(assumptionsAttribute))
+    assumptions.append(known.begin(), known.end());
+  size_t before = assumptions.size();
+  for (auto op : func.getBody().front().getOps<SqueezeOp>()) {
+    auto type = dyn_cast<RankedTensorType>(op.getOperand(0).getType());
+    if (!type || (op->getNumOperands() > 1 && !isa_and_nonnull<AbsentOp>(op.getOperand(1).getDefiningOp())))
+      continue;
+    for (auto [axis, dim] : llvm::enumerate(dimsOf(type))) {
+      if (dim.isConstant() || dim.isAtLeast(2))
+        continue;
+      std::string message = "node '" + nodeName(op.getLoc()) + "' (Squeeze without axes) would drop axis " +
+                            std::to_string(axis) + " of its input, length " + dim.str() +
+                            ", where it is 1: fix the dimension (firnc --dim)";
+      Attribute assumption = builder.getStrArrayAttr({dim.str(), message});
+      if (!llvm::is_contained(assumptions, assumption))
+        assumptions.push_back(assumption);
+    }
+  }
+  if (assumptions.size() != before)
+    func->setAttr(assumptionsAttribute, builder.getArrayAttr(assumptions));
+}
 
 struct InferShapes : impl::InferShapesBase<InferShapes> {
   void runOnOperation() override {
@@ -243,6 +272,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   }
 
   void finish(func::FuncOp func) {
+    noteAssumptions(func);
     Operation *end = func.getBody().front().getTerminator();
     func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), end->getOperandTypes()));
   }

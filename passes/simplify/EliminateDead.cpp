@@ -44,11 +44,13 @@ public:
     auto id = op->getAttrOfType<IntegerAttr>("firn.id");
     if (!id)
       return false;
-    auto users = usersByResult.find({id.getInt(), unknownResultId(op, result.getResultNumber())});
-    if (users == usersByResult.end())
-      return false;
-    return llvm::any_of(users->second,
-                        [&](Operation *user) { return user != op && !op->isAncestor(user) && !erased.contains(user); });
+    int64_t number = unknownResultId(op, result.getResultNumber());
+    return llvm::any_of(usersOf(id.getInt(), number), [&](Operation *user) { return !op->isAncestor(user); });
+  }
+  /// Whether the body of `loop` mentions a symbol that its carried value `i` has inside it.
+  bool needsCarried(LoopOp loop, unsigned i) const {
+    auto id = loop->getAttrOfType<IntegerAttr>("firn.id");
+    return id && !usersOf(id.getInt(), carriedResultId(unknownResultId(loop, i))).empty();
   }
   /// `op` took the place of `before`, which had more results.
   void replace(Operation *before, Operation *op) {
@@ -60,6 +62,13 @@ public:
   }
 
 private:
+  SmallVector<Operation *> usersOf(int64_t id, int64_t result) const {
+    auto found = usersByResult.find({id, result});
+    SmallVector<Operation *> users;
+    if (found != usersByResult.end())
+      llvm::copy_if(found->second, std::back_inserter(users), [&](Operation *user) { return !erased.contains(user); });
+    return users;
+  }
   void add(Operation *op, ArrayAttr exprs) {
     for (Attribute attribute : exprs) {
       if (auto nested = dyn_cast<ArrayAttr>(attribute)) // of one of several results
@@ -142,7 +151,8 @@ bool narrowLoop(LoopOp op, SymbolUses &symbols, PassReport &report) {
   llvm::BitVector dropped(op.getNumResults());
   for (OpResult result : op.getResults()) {
     unsigned i = result.getResultNumber();
-    dropped[i] = result.use_empty() && (i >= carried || body.getArgument(i + 2).use_empty()) && !symbols.needs(result);
+    dropped[i] = result.use_empty() && !symbols.needs(result) &&
+                 (i >= carried || (body.getArgument(i + 2).use_empty() && !symbols.needsCarried(op, i)));
   }
   if (dropped.none())
     return false;

@@ -95,6 +95,9 @@ firn_status checkConstraints(const Plan &plan, const firn_model &model, firn_err
     if (constraint.lower == constraint.upper)
       return fail(error, FIRN_BAD_SHAPE, "%s: got %lld, must be %lld", constraint.message,
                   static_cast<long long>(value), static_cast<long long>(constraint.lower));
+    if (constraint.upper == INT64_MAX)
+      return fail(error, FIRN_BAD_SHAPE, "%s: got %lld, must be at least %lld", constraint.message,
+                  static_cast<long long>(value), static_cast<long long>(constraint.lower));
     return fail(error, FIRN_BAD_SHAPE, "%s: got %lld, allowed is %lld to %lld", constraint.message,
                 static_cast<long long>(value), static_cast<long long>(constraint.lower),
                 static_cast<long long>(constraint.upper));

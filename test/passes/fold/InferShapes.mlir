@@ -161,3 +161,13 @@ func.func @pads_through_a_matrix(%x: tensor<?x?xf32, #firn.dims<["n", "m"]>>) ->
   %0 = firn.pad %x, %pads : (tensor<?x?xf32, #firn.dims<["n", "m"]>>, tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
   return %0 : tensor<*x!firn.unknown>
 }
+
+// A squeeze without axes keeps a symbolic axis, which then must not have length 1.
+// CHECK-LABEL: @squeeze_without_axes
+// CHECK-SAME: firn.assumptions = {{\[\[}}"batch", "node '{{.*}}' (Squeeze without axes) would drop axis 0 of its input, length batch, where it is 1: fix the dimension (firnc --dim)"]]
+// CHECK: -> tensor<?x3xf32, #firn.dims<["batch", ""]>>
+func.func @squeeze_without_axes(%x: tensor<?x1x3xf32, #firn.dims<["batch", "", ""]>>) -> tensor<*xf32> {
+  %axes = firn.absent
+  %0 = firn.squeeze %x, %axes : (tensor<?x1x3xf32, #firn.dims<["batch", "", ""]>>, none) -> tensor<*xf32>
+  return %0 : tensor<*xf32>
+}
