@@ -51,6 +51,9 @@ def SimplifyControl : RewritingPass<"firn-simplify-control"> {
 def SimplifyQuantization : RewritingPass<"firn-simplify-quantization"> {
   let summary = "give constants stored as small integers one form, and convert them behind movements";
 }
+def SimplifySequences : RewritingPass<"firn-simplify-sequences"> {
+  let summary = "sequences whose tensors are known one by one become those tensors";
+}
 def DecomposeEinsum : RewritingPass<"firn-decompose-einsum"> {
   let summary = "turn einsum into transposes, sums, products and matrix products";
 }

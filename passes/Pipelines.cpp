@@ -30,6 +30,7 @@ void buildRound(OpPassManager &manager, const PipelineOptions &options) {
   add(createSimplifyControl());         // before inference: a branch that is not taken may be wrong
   manager.addPass(createInferShapes()); // all others read what it finds
   add(createFoldShapes());
+  add(createSimplifySequences());
   add(createFoldConstants(folding));
   add(createSimplifyAlgebra());
   add(createSimplifyMovement());

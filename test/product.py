@@ -75,6 +75,43 @@ def to_array(tensor):
     return array
 
 
+def load_value(path, type_proto):
+    """An output in the form of its type: a TensorProto, None for an optional without a value, or a list of values; a map is the list
+    of its keys (a tensor) and its values (tensors)."""
+    def value(proto, kind):
+        if kind.HasField('sequence_type'):
+            held = kind.sequence_type.elem_type
+            maps = held.HasField('map_type')
+            return [value(item, held) for item in (proto.map_values if maps else proto.tensor_values)]
+        if kind.HasField('optional_type'):
+            held = kind.optional_type.elem_type
+            if proto.elem_type == onnx.OptionalProto.UNDEFINED:
+                return None
+            return value(proto.sequence_value if held.HasField('sequence_type') else proto.tensor_value, held)
+        if kind.HasField('map_type'):
+            strings = proto.key_type == TensorProto.STRING
+            keys = np.array(list(proto.string_keys if strings else proto.keys), object if strings else np.int64)
+            return [numpy_helper.from_array(keys), list(proto.values.tensor_values)]
+        return proto
+
+    kinds = {'sequence_type': onnx.SequenceProto, 'optional_type': onnx.OptionalProto, 'map_type': onnx.MapProto}
+    proto = next((made for field, made in kinds.items() if type_proto and type_proto.HasField(field)), TensorProto)()
+    proto.ParseFromString(pathlib.Path(path).read_bytes())
+    return value(proto, type_proto or onnx.TypeProto())
+
+
+def value_difference(got, want, rtol, atol):
+    """As difference(), for what load_value() gives."""
+    if got is None or want is None:
+        return '' if got is want else f'{"no" if got is None else "a"} value, expected {"none" if want is None else "one"}'
+    if not isinstance(want, list):
+        return difference(got, want, rtol, atol)
+    if len(got) != len(want):
+        return f'{len(got)} items, expected {len(want)}'
+    reasons = (f'item {i}: {why}' for i, pair in enumerate(zip(got, want)) if (why := value_difference(*pair, rtol, atol)))
+    return next(reasons, '')
+
+
 def difference(got, want, rtol, atol):
     """Why the tensor `got` is not `want`, or ''. Floats: |got - want| <= atol + rtol * |want|, NaN equals NaN, an infinity equals
     itself. All else exactly. Types and shapes must be equal."""
@@ -97,15 +134,16 @@ def difference(got, want, rtol, atol):
             f'{np.atleast_1d(a)[first]!r}, expected {np.atleast_1d(b)[first]!r}')
 
 
-def compare_outputs(got_folder, want_folder, rtol, atol):
-    """Why the output_i.pb of one folder are not those of the other, or ''."""
+def compare_outputs(got_folder, want_folder, rtol, atol, types=None):
+    """Why the output_i.pb of one folder are not those of the other, or ''. types: of each output; None: all are tensors."""
     wanted = sorted(pathlib.Path(want_folder).glob('output_*.pb'))
     for path in wanted:
         got = pathlib.Path(got_folder) / path.name
         if not got.exists():
             return f'{path.name} was not written'
         try:
-            why = difference(load_tensor(got), load_tensor(path), rtol, atol)
+            kind = types[int(path.stem.rpartition('_')[2])] if types else None
+            why = value_difference(load_value(got, kind), load_value(path, kind), rtol, atol)
         except Exception as error:  # a damaged file is a finding, not the end of the run
             return f'{path.name}: {error}'
         if why:

@@ -66,7 +66,10 @@ void writeWeights(const Program &program, const ArtifactContents &contents,
   };
   for (const ProgramWeight &weight : program.weights) {
     padTo(weight.offset);
-    writeWeight(counted, weight.value);
+    if (weight.value)
+      writeWeight(counted, weight.value);
+    else
+      counted(weight.strings);
   }
   padTo(program.weightBytes);
   for (const ProofTensor &tensor : contents.proof) {

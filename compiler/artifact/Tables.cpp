@@ -86,6 +86,7 @@ private:
       firn_buffer buffer{};
       buffer.kind = b.kind;
       buffer.dtype = b.dtype;
+      buffer.form = b.form;
       buffer.rank = b.dims.size();
       buffer.offset = b.offset;
       buffer.first_step = std::max(b.firstStep, 0);
@@ -110,6 +111,7 @@ private:
       step.begin = s.begin;
       step.middle = s.middle;
       step.end = s.end;
+      step.operation = s.operation;
       step.scratch_bytes = s.scratchBytes;
       step.flops = s.flops;
       step.bytes = s.bytes;

@@ -130,7 +130,7 @@ private:
       if (failed(optimise(*part.module, part.options)))
         return reject();
     }
-    if (!requireKnownRanks(*part.module, diagnostics))
+    if (!requireRunnableTypes(*part.module, diagnostics))
       return reject();
     if (options.emit == "firn")
       return std::nullopt;

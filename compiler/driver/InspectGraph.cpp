@@ -78,7 +78,10 @@ Json describeValue(const model::Value &value) {
   static const char *const kinds[] = {"unknown", "tensor", "sparse_tensor", "sequence", "map", "optional"};
   if (value.type.kind != Kind::Tensor)
     entry["kind"] = kinds[int(value.type.kind)];
-  entry["dtype"] = dtypeText(value.type.dtype);
+  const model::Type *held = &value.type;
+  while (held->element)
+    held = held->element.get();
+  entry["dtype"] = dtypeText(held->dtype);
   entry["dims"] = nullptr; // the file gives no rank
   if (!value.type.dims)
     return entry;

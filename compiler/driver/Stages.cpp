@@ -4,6 +4,8 @@
 #include "compiler/operators/OperatorLibrary.h"
 #include "runtime/kernels/Table.h"
 
+#include "dialects/firn/Lists.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -168,14 +170,33 @@ bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &d
   return !diagnostics.hasErrors();
 }
 
-bool requireKnownRanks(ModuleOp module, Diagnostics &diagnostics) {
+bool requireRunnableTypes(ModuleOp module, Diagnostics &diagnostics) {
+  auto isRunnable = [](Type type) { return isa<RankedTensorType, NoneType>(type) || listFormOf(type); };
   module.walk([&](Operation *op) {
     for (Value result : op->getResults())
-      if (isa<UnrankedTensorType>(result.getType())) {
-        diagnostics.report(diagnosticAt(op->getLoc(), "import.rank", "the rank of its result depends on data"));
+      if (!isRunnable(result.getType())) {
+        diagnostics.report(
+            diagnosticAt(op->getLoc(), "import.type",
+                         "its result is a " + typeText(result.getType()) + ", which no model can be compiled with"));
         return;
       }
+    auto loop = dyn_cast<LoopOp>(op);
+    if (!loop)
+      return;
+    for (Value result : loop.getResults().drop_front(loop.getCarried().size()))
+      if (!isa<RankedTensorType>(result.getType()))
+        diagnostics.report(diagnosticAt(op->getLoc(), "import.rank",
+                                        "the rank of scan output " +
+                                            std::to_string(cast<OpResult>(result).getResultNumber()) +
+                                            " depends on data"));
   });
+  for (func::FuncOp func : module.getOps<func::FuncOp>())
+    for (BlockArgument argument : func.getArguments())
+      if (!isRunnable(argument.getType())) {
+        auto name = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "firn.name");
+        diagnostics.error("import.type", "input '" + (name ? name.str() : "") + "' is a " +
+                                             typeText(argument.getType()) + ", which no model can be compiled with");
+      }
   return !diagnostics.hasErrors();
 }
 

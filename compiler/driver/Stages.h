@@ -34,7 +34,7 @@ bool findProblems(mlir::ModuleOp module, Diagnostics &diagnostics);
 mlir::LogicalResult optimise(mlir::ModuleOp module, const CompileModelOptions &options);
 
 /// Reports values whose rank only running would tell.
-bool requireKnownRanks(mlir::ModuleOp module, Diagnostics &diagnostics);
+bool requireRunnableTypes(mlir::ModuleOp module, Diagnostics &diagnostics);
 
 /// Regions of operations that become one kernel each; weights packed for their emitters.
 mlir::LogicalResult groupKernels(mlir::ModuleOp module, const TargetDescription &target,

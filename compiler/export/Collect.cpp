@@ -7,6 +7,7 @@
 #include "compiler/import/onnx/Schema.h"
 #include "compiler/import/onnx/Upgrade.h"
 #include "dialects/firn/Firn.h"
+#include "dialects/firn/Lists.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "runtime/abi/dtype.h"
 #include <cstring>
@@ -159,6 +160,26 @@ void Collector::nameResults(Operation *op, const SourceLocation &source) {
 
 model::Type Collector::typeOf(Type type) const {
   model::Type result;
+  auto holding = [&](model::Type::Kind kind, Type element) {
+    auto held = std::make_shared<model::Type>(typeOf(element));
+    if (!isa<TensorType, SequenceType, MapType>(element)) { // an element type alone: of any rank
+      held->kind = model::Type::Kind::Tensor;
+      held->dtype = dtypeOf(element);
+    }
+    if (held->kind == model::Type::Kind::Unknown)
+      return result;
+    result.kind = kind;
+    result.element = std::move(held);
+    return result;
+  };
+  if (auto sequence = dyn_cast<SequenceType>(type))
+    return holding(model::Type::Kind::Sequence, sequence.getElement());
+  if (auto optional = dyn_cast<OptionalType>(type))
+    return holding(model::Type::Kind::Optional, optional.getElement());
+  if (auto map = dyn_cast<MapType>(type)) {
+    result.dtype = dtypeOf(map.getKey());
+    return holding(model::Type::Kind::Map, map.getValue());
+  }
   auto tensor = dyn_cast<TensorType>(type);
   if (!tensor || isa<UnknownType>(tensor.getElementType()))
     return result;
@@ -233,6 +254,10 @@ bool Collector::attributeOf(Attribute value, model::Attribute &attribute) {
   } else if (auto elements = dyn_cast<ElementsAttr>(value)) {
     attribute.kind = Kind::Tensor;
     return tensorOf(elements, cast<RankedTensorType>(elements.getShapedType()), attribute.tensor);
+  } else if (auto type = dyn_cast<TypeAttr>(value)) {
+    attribute.kind = Kind::Type;
+    attribute.type = typeOf(type.getValue());
+    return attribute.type.kind != model::Type::Kind::Unknown;
   } else if (auto strings = dyn_cast<DictionaryAttr>(value)) {
     auto dims = strings.getAs<DenseI64ArrayAttr>("dims");
     auto texts = strings.getAs<ArrayAttr>("strings");
@@ -355,7 +380,8 @@ void Collector::collectConstant(ConstantOp op, const SourceLocation &source, mod
 
 /// What inference found, or (before it ran) what the file declared.
 static Type betterType(Type inferred, ArrayAttr declared, size_t i) {
-  if (isa<RankedTensorType>(inferred) || !declared || i >= declared.size() || !isa<TypeAttr>(declared[i]))
+  if (isa<RankedTensorType>(inferred) || isListType(inferred) || !declared || i >= declared.size() ||
+      !isa<TypeAttr>(declared[i]))
     return inferred;
   return cast<TypeAttr>(declared[i]).getValue();
 }

@@ -58,14 +58,24 @@ void emitFailure(FailOp op, IfOp branch, const std::string &node, llvm::ArrayRef
     std::string flat = emitter.node("Reshape", {number, emitter.constant(FIRN_I64, {1}, -1)});
     std::string size = emitter.node("Add", {flat, emitter.constant(FIRN_I64, {1}, 2)});
     // The type is that of the branch's result it ends up in.
-    auto type = cast<TensorType>(result.getType());
+    Type whole = result.getType();
     for (OpOperand &use : result.getUses())
       if (isa<YieldOp>(use.getOwner()) && use.getOperandNumber() < branch->getNumResults())
-        type = cast<TensorType>(branch->getResult(use.getOperandNumber()).getType());
+        whole = branch->getResult(use.getOperandNumber()).getType();
+    auto optional = dyn_cast<OptionalType>(whole);
+    auto sequence = dyn_cast<SequenceType>(optional ? optional.getElement() : whole);
+    Type held = sequence ? sequence.getElement() : optional ? optional.getElement() : whole;
+    auto type = dyn_cast<TensorType>(held);
+    if (!type)
+      type = UnrankedTensorType::get(dtypeOf(held) ? held : UnknownType::get(op.getContext()));
     int32_t dtype = isa<UnknownType>(type.getElementType()) ? FIRN_F32 : dtypeOf(type.getElementType());
     size_t rank = type.hasRank() ? std::max<size_t>(1, size_t(type.getRank())) : 1;
     std::string shape = emitter.node("Concat", std::vector<std::string>(rank, size), {intAttribute("axis", 0)});
-    emitter.node("Reshape", {emitter.constant(dtype, {1}, 0), shape});
+    std::string tensor = emitter.node("Reshape", {emitter.constant(dtype, {1}, 0), shape});
+    if (sequence)
+      tensor = emitter.node("SequenceConstruct", {tensor});
+    if (optional)
+      emitter.node("Optional", {tensor});
     model::Node &last = graph.nodes.back();
     last.name = emitter.prefix;
     last.outputs = {outputs[i]};

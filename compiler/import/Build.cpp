@@ -148,14 +148,20 @@ void ModuleBuilder::setAttributes(ModuleOp module) {
 // --- types -----------------------------------------------------------------------------------------------------------
 
 Type ModuleBuilder::argumentType(const model::Value &input) {
+  if (Type list = input.type.element ? declaredType(input.type) : Type())
+    return list;
   Type element = input.type.kind == model::Type::Kind::Tensor ? elementTypeOf(context, input.type.dtype) : Type();
   if (!element) {
     Diagnostic diagnostic;
     diagnostic.id = "import.type";
     diagnostic.what = "input '" + input.name + "' has a type that is not supported";
-    diagnostic.expected = "a tensor with an element type";
-    static const char *const kinds[] = {
-        "none", "a tensor without a known element type", "a sparse tensor", "a sequence", "a map", "an optional"};
+    diagnostic.expected = "a tensor with an element type, or a sequence, optional or map of such";
+    static const char *const kinds[] = {"none",
+                                        "a tensor without a known element type",
+                                        "a sparse tensor",
+                                        "a sequence of an unknown type",
+                                        "a map of an unknown type",
+                                        "an optional of an unknown type"};
     diagnostic.found = kinds[int(input.type.kind)];
     diagnostics.report(std::move(diagnostic));
     return unknownType();
@@ -174,6 +180,14 @@ Type ModuleBuilder::argumentType(const model::Value &input) {
 }
 
 Type ModuleBuilder::declaredType(const model::Type &type) {
+  if (Type element = type.element ? declaredType(*type.element) : Type()) {
+    auto value = dyn_cast<TensorType>(element);
+    Type key = elementTypeOf(context, type.dtype);
+    if (type.kind == model::Type::Kind::Map)
+      return key && value ? MapType::get(context, key, value.getElementType()) : Type();
+    return type.kind == model::Type::Kind::Sequence ? Type(SequenceType::get(context, element))
+                                                    : OptionalType::get(context, element);
+  }
   Type element = type.kind == model::Type::Kind::Tensor ? elementTypeOf(context, type.dtype) : Type();
   if (!element)
     return {};
@@ -237,6 +251,10 @@ Attribute ModuleBuilder::attributeOf(const model::Attribute &attribute) {
     return DictionaryAttr::get(context,
                                {builder.getNamedAttr("dims", builder.getDenseI64ArrayAttr(attribute.tensor.dims)),
                                 builder.getNamedAttr("strings", value)});
+  }
+  case Kind::Type: {
+    Type declared = declaredType(attribute.type);
+    return declared ? TypeAttr::get(declared) : Attribute();
   }
   default:
     return {};

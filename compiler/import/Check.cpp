@@ -6,6 +6,11 @@
 namespace firn {
 namespace {
 
+/// Upgraded, though its domain is another.
+bool isFlexAttention(const model::Node &node) {
+  return node.domain == "ai.onnx.preview" && node.type == "FlexAttention";
+}
+
 struct Scope {
   const Scope *outer = nullptr;
   std::unordered_set<std::string> names;
@@ -159,8 +164,8 @@ const Schema *Checker::checkOperator(model::Node &node) {
     return nullptr;
   }
   // Operators that left the standard but live on as another one: upgraded, so none of the library's business.
-  static const char *const upgraded[] = {"Upsample", "Scatter", "Constant", "If", "Loop", "Scan"};
-  bool isUpgraded = node.domain.empty() && llvm::is_contained(upgraded, node.type);
+  static const char *const upgraded[] = {"Upsample", "Scatter", "Constant", "If", "Loop", "Scan", "SequenceMap"};
+  bool isUpgraded = isFlexAttention(node) || (node.domain.empty() && llvm::is_contained(upgraded, node.type));
   if (!isUpgraded && isSupported && !isSupported(qualified)) {
     bool isOnnx = newestVersion(node.domain) > 0;
     std::string near = introduced ? "" : closestOperator(node.domain, node.type);
@@ -271,16 +276,17 @@ void Checker::checkNode(model::Node &node, const Scope &scope) {
     if (node.domain.empty())
       checkControl(node);
   }
+  static const char *const withGraphs[] = {"If", "Loop", "Scan", "SequenceMap"};
   // Unknown operators, where they are no errors, are carried with their graphs.
   bool hasRegions =
-      !schema || (node.domain.empty() && (node.type == "If" || node.type == "Loop" || node.type == "Scan"));
+      !schema || isFlexAttention(node) || (node.domain.empty() && llvm::is_contained(withGraphs, node.type));
   for (const model::Attribute &attribute : node.attributes) {
     if (attribute.graph && hasRegions)
       checkGraph(*attribute.graph, &scope);
     else if (attribute.kind == model::Attribute::Kind::Graph || attribute.kind == model::Attribute::Kind::Other)
       report(&node, "import.attribute",
              "attribute '" + attribute.name + "' is " +
-                 (attribute.graph ? "a graph, which only If, Loop and Scan may have here"
+                 (attribute.graph ? "a graph, which only If, Loop, Scan, SequenceMap and FlexAttention may have here"
                                   : attribute.s + ", which is not supported"));
   }
 }

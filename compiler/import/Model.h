@@ -27,8 +27,9 @@ struct Dim {
 struct Type {
   enum class Kind { Unknown, Tensor, SparseTensor, Sequence, Map, Optional };
   Kind kind = Kind::Unknown;
-  int32_t dtype = 0; // of a tensor; 0: not said
+  int32_t dtype = 0; // of a tensor; 0: not said. Of a map: its keys
   std::optional<std::vector<Dim>> dims;
+  std::shared_ptr<Type> element; // of a sequence or an optional; of a map: its values
 };
 
 struct Value {
@@ -52,7 +53,7 @@ struct Tensor {
 struct Graph;
 
 struct Attribute {
-  enum class Kind { None, Float, Int, String, Tensor, Graph, Floats, Ints, Strings, Reference, Other };
+  enum class Kind { None, Float, Int, String, Tensor, Graph, Floats, Ints, Strings, Type, Reference, Other };
   std::string name;
   Kind kind = Kind::None;
   float f = 0;
@@ -63,6 +64,7 @@ struct Attribute {
   std::vector<std::string> strings;
   Tensor tensor;
   std::shared_ptr<Graph> graph;
+  model::Type type;
 };
 
 struct Node {

@@ -17,7 +17,8 @@ public:
       bool isInArena = b.kind == FIRN_BUFFER_ARENA && b.firstStep >= 0;
       builder.create<plan::BufferOp>(at, number(i), word(plan::bufferKind(b.kind)), word(plan::dtypeWord(b.dtype)),
                                      list(b.dims), builder.getI64IntegerAttr(b.offset),
-                                     isInArena ? list({b.firstStep, b.lastStep}) : DenseI32ArrayAttr());
+                                     isInArena ? list({b.firstStep, b.lastStep}) : DenseI32ArrayAttr(),
+                                     b.form == FIRN_FORM_TENSOR ? StringAttr() : word(plan::formWord(b.form)));
     }
     for (auto [i, p] : llvm::enumerate(program.inputs))
       port<plan::InputOp>(i, p);
@@ -27,7 +28,7 @@ public:
       builder.create<plan::ConstraintOp>(at, number(c.value), builder.getI64IntegerAttr(c.lower),
                                          builder.getI64IntegerAttr(c.upper), word(c.message));
     for (const ProgramWeight &w : program.weights)
-      builder.create<plan::WeightOp>(at, builder.getI64IntegerAttr(w.offset), TypeAttr::get(w.value.getType()),
+      builder.create<plan::WeightOp>(at, builder.getI64IntegerAttr(w.offset), TypeAttr::get(w.type),
                                      withWeights ? w.value : ElementsAttr());
     for (auto [i, s] : llvm::enumerate(program.steps))
       step(i, s);
@@ -57,7 +58,7 @@ private:
 
   void step(int64_t id, const ProgramStep &s) {
     static const char *const names[] = {"plan.kernel", "plan.reference", "plan.copy",   "plan.values", "plan.bind",
-                                        "plan.if",     "plan.loop",      "plan.append", "plan.fail"};
+                                        "plan.if",     "plan.loop",      "plan.append", "plan.fail",   "plan.list"};
     OperationState state(s.op ? s.op->getLoc() : at, names[s.kind]);
     state.addAttribute("id", number(id));
     ArrayRef<int32_t> buffers(s.buffers);
@@ -84,6 +85,9 @@ private:
       break;
     case FIRN_STEP_LOOP:
       state.addAttribute("end", number(s.end));
+      break;
+    case FIRN_STEP_LIST:
+      state.addAttribute("action", number(s.operation));
       break;
     default:
       break;
@@ -144,6 +148,9 @@ ProgramStep stepOf(Operation *op, size_t id) {
   } else if (auto loop = dyn_cast<plan::LoopOp>(op)) {
     step.kind = FIRN_STEP_LOOP;
     step.end = int32_t(loop.getEnd());
+  } else if (auto onLists = dyn_cast<plan::ListOp>(op)) {
+    step.kind = FIRN_STEP_LIST;
+    step.operation = int32_t(onLists.getAction());
   } else {
     step.kind = isa<plan::ReferenceOp>(op) ? FIRN_STEP_REFERENCE
                 : isa<plan::CopyOp>(op)    ? FIRN_STEP_COPY
@@ -183,6 +190,8 @@ Program programOf(plan::ProgramOp op, ArrayRef<Operation *> operations) {
       buffer.dtype = plan::dtypeOfWord(from.getDtype());
       buffer.dims = copied(from.getDims());
       buffer.offset = from.getAt();
+      if (auto form = from.getForm())
+        buffer.form = plan::formOfWord(*form);
       if (auto lives = from.getLives()) {
         buffer.firstStep = (*lives)[0];
         buffer.lastStep = (*lives)[1];
@@ -197,7 +206,7 @@ Program programOf(plan::ProgramOp op, ArrayRef<Operation *> operations) {
           {int32_t(c.getValue()), int64_t(c.getLower()), int64_t(c.getUpper()), c.getMessage().str()});
     } else if (auto weight = dyn_cast<plan::WeightOp>(entry)) {
       if (ElementsAttr value = weight.getValueAttr())
-        program.weights.push_back({value, int64_t(weight.getAt())});
+        program.weights.push_back({value, int64_t(weight.getAt()), value.getType(), {}});
     } else if (plan::isStep(&entry)) {
       program.steps.push_back(stepOf(&entry, program.steps.size()));
       if (isa<plan::ReferenceOp>(entry) && !operations.empty()) {

@@ -1,7 +1,9 @@
 // Planner: operations in order become steps; values become buffers with lifetimes; sizes become integer values.
+#include "compiler/plan/Lists.h"
 #include "compiler/plan/Program.h"
 #include "compiler/plan/Values.h"
 #include "dialects/firn/Inference.h"
+#include "dialects/firn/Lists.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -15,9 +17,13 @@ namespace firn {
 namespace {
 
 bool isView(Operation *op) {
+  if (isa<IdentityOp>(op) || (isa<OptionalGetElementOp>(op) && !isa<OptionalType>(op->getOperand(0).getType())))
+    return true;
+  if (op->getNumOperands() == 0 || !isa<RankedTensorType>(op->getOperand(0).getType()))
+    return false; // where ranks are found while running, so are shapes
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return !reshape.getShape() || !isa_and_nonnull<UnrankedTensorType>(reshape.getType());
-  return isa<FlattenOp, SqueezeOp, UnsqueezeOp, IdentityOp>(op);
+  return isa<FlattenOp, SqueezeOp, UnsqueezeOp>(op) && isa<RankedTensorType>(op->getResult(0).getType());
 }
 
 class Planner {
@@ -42,12 +48,20 @@ private:
   // --- buffers -------------------------------------------------------------------------------------------------------
 
   int32_t newBuffer(Type type, int32_t kind = FIRN_BUFFER_ARENA, int64_t offset = -1) {
-    auto tensor = cast<RankedTensorType>(type);
     ProgramBuffer buffer;
+    buffer.offset = offset;
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor) {
+      ListForm form = *listFormOf(type); // the driver refuses what has none
+      buffer.kind = kind == FIRN_BUFFER_ARENA ? FIRN_BUFFER_LATE : kind;
+      buffer.form = form.form;
+      buffer.dtype = form.dtype;
+      program.buffers.push_back(std::move(buffer));
+      return program.buffers.size() - 1;
+    }
     buffer.dtype = dtypeOf(tensor.getElementType());
     buffer.dims = values.list(dimsOf(tensor));
     buffer.kind = kind;
-    buffer.offset = offset;
     if (kind == FIRN_BUFFER_ARENA)
       for (int32_t dim : buffer.dims)
         if (values.isLate(dim))
@@ -67,10 +81,22 @@ private:
         static_cast<const void *>(raw && !raw->isSplat ? raw->bytes.data() : value.getAsOpaquePointer()), bytes);
     auto [place, isNewPlace] = weightOffsets.try_emplace(key, program.weightBytes);
     if (isNewPlace) {
-      program.weights.push_back({value, program.weightBytes});
+      program.weights.push_back({value, program.weightBytes, type, {}});
       program.weightBytes += (bytes + FIRN_BUFFER_ALIGNMENT - 1) / FIRN_BUFFER_ALIGNMENT * FIRN_BUFFER_ALIGNMENT;
     }
     return at->second = newBuffer(type, FIRN_BUFFER_WEIGHT, place->second);
+  }
+  int32_t stringWeight(RankedTensorType type, ArrayAttr texts) {
+    ProgramWeight made{{}, program.weightBytes, type, std::vector<char>(texts.size() * sizeof(firn_string))};
+    for (auto [i, text] : llvm::enumerate(texts.getAsRange<StringAttr>())) {
+      int64_t place[2] = {program.weightBytes + int64_t(made.strings.size()), int64_t(text.size())};
+      std::memcpy(made.strings.data() + i * sizeof place, place, sizeof place);
+      llvm::append_range(made.strings, text.getValue());
+    }
+    int32_t buffer = newBuffer(type, FIRN_BUFFER_WEIGHT, program.weightBytes);
+    program.weightBytes += llvm::alignTo(made.strings.size(), FIRN_BUFFER_ALIGNMENT);
+    program.weights.push_back(std::move(made));
+    return buffer;
   }
   /// The buffer of a value; -1 for an absent operand.
   int32_t bufferOf(Value value) {
@@ -81,6 +107,9 @@ private:
       return at->second;
     if (ElementsAttr constant = constantOf(value))
       return buffers[value] = weight(constant);
+    if (auto strings = value.getDefiningOp<ConstantOp>())
+      return buffers[value] =
+                 stringWeight(cast<RankedTensorType>(value.getType()), cast<ArrayAttr>(strings.getValue()));
     return buffers[value] = newBuffer(value.getType());
   }
   int32_t root(int32_t buffer) const {
@@ -104,6 +133,38 @@ private:
     s.inputCount = 1;
     s.kindName = "copy";
   }
+  bool isList(int32_t buffer) const { return program.buffers[buffer].form != FIRN_FORM_TENSOR; }
+  void listStep(int32_t operation, std::vector<int32_t> list, StringRef name) {
+    ProgramStep &s = step(FIRN_STEP_LIST, name);
+    s.operation = operation;
+    s.inputCount = list.size() - 1;
+    s.buffers = std::move(list);
+    s.kindName = listOperationName(operation);
+  }
+  /// Buffer `to` gets what `from` holds, behind `op`. A list that nobody reads any more is moved.
+  void assign(int32_t from, int32_t to, Operation *op, StringRef name) {
+    if (!isList(to))
+      return copy(from, to, name);
+    if (!isList(from))
+      return listStep(FIRN_LIST_MAKE, {from, to}, name);
+    listStep(mayChange(from, op) ? FIRN_LIST_MOVE : FIRN_LIST_COPY, {from, to}, name);
+  }
+  /// Whether `op`, which reads it, may leave the list in `buffer` changed: nobody reads it afterwards.
+  bool mayChange(int32_t buffer, Operation *op) const {
+    int32_t origin = root(buffer);
+    if (program.buffers[origin].kind != FIRN_BUFFER_LATE)
+      return false;
+    unsigned reads = 0;
+    for (Value operand : op->getOperands())
+      if (auto at = buffers.find(operand); at != buffers.end() && root(at->second) == origin)
+        ++reads;
+    if (reads != 1)
+      return false;
+    for (auto &[value, id] : buffers)
+      if (root(id) == origin && isReadAfter(value, op))
+        return false;
+    return true;
+  }
   void bindDims(ArrayRef<std::pair<int32_t, int32_t>> pairs, StringRef name) {
     if (pairs.empty())
       return;
@@ -116,7 +177,9 @@ private:
   }
   /// Pairs (symbol of `to`, value of `from`) for dimensions of `to` that are symbols found while running.
   void bindingsFor(Type to, Type from, std::vector<std::pair<int32_t, int32_t>> &pairs) {
-    auto target = cast<RankedTensorType>(to), source = cast<RankedTensorType>(from);
+    auto target = dyn_cast<RankedTensorType>(to), source = dyn_cast<RankedTensorType>(from);
+    if (!target || !source)
+      return;
     for (int64_t axis = 0; axis < target.getRank(); ++axis) {
       auto symbol = dimOf(target, axis).asSymbol();
       if (!symbol || dimOf(source, axis) == dimOf(target, axis))
@@ -135,10 +198,11 @@ private:
   /// Whether a dimension of `type` is a symbol that no step before has found: a shape that arrives as data, for one. A
   /// view cannot find it, the operation's shape function can.
   bool definesSymbols(Type type) {
-    return llvm::any_of(dimsOf(cast<RankedTensorType>(type)), [&](const DimExpr &dim) {
-      auto symbol = dim.asSymbol();
-      return symbol && !values.isBound(*symbol);
-    });
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && llvm::any_of(dimsOf(tensor), [&](const DimExpr &dim) {
+             auto symbol = dim.asSymbol();
+             return symbol && !values.isBound(*symbol);
+           });
   }
 
   void operation(Operation *op) {
@@ -167,6 +231,8 @@ private:
         bufferOf(output);
       return;
     }
+    if (auto listed = listOperation(op))
+      return list(op, *listed, name);
     if (auto branch = dyn_cast<IfOp>(op))
       return conditional(branch, name);
     if (auto loop = dyn_cast<LoopOp>(op))
@@ -201,6 +267,31 @@ private:
       s.op = op;
       s.kindName = "reference";
     }
+  }
+
+  /// An operation on lists that the executor does itself.
+  void list(Operation *op, int32_t operation, StringRef name) {
+    Value result = op->getResult(0);
+    if (operation == FIRN_LIST_HAS && !isa<OptionalType>(op->getOperand(0).getType())) {
+      bool has = !isAbsent(op->getOperand(0));
+      buffers[result] = weight(DenseElementsAttr::get(cast<RankedTensorType>(result.getType()), has));
+      return;
+    }
+    std::vector<int32_t> all;
+    for (Value operand : op->getOperands())
+      all.push_back(bufferOf(operand));
+    size_t inputs = listInputs(operation);
+    if (operation != FIRN_LIST_MAKE)
+      all.resize(inputs, -1);
+    bool changes = operation == FIRN_LIST_INSERT || operation == FIRN_LIST_ERASE || operation == FIRN_LIST_COPY;
+    if (changes && mayChange(all[0], op)) {
+      if (operation == FIRN_LIST_COPY)
+        operation = FIRN_LIST_MOVE;
+      else
+        buffers[result] = newBuffer(result.getType(), FIRN_BUFFER_ALIAS, all[0]);
+    }
+    all.push_back(bufferOf(result));
+    listStep(operation, std::move(all), name);
   }
 
   /// Bytes of operands and results, each once.
@@ -283,7 +374,7 @@ private:
       bindDims(pairs, name);
       for (auto [result, value] : llvm::zip(op.getOutputs(), yield->getOperands()))
         if (!isa_and_nonnull<FailOp>(value.getDefiningOp()))
-          copy(bufferOf(value), bufferOf(result), name);
+          assign(bufferOf(value), bufferOf(result), yield, name);
     };
     branch(op.getThenBranch());
     program.steps[at].middle = program.steps.size();
@@ -307,7 +398,7 @@ private:
       bindingsFor(body.getArgument(i + 2).getType(), op.getCarried()[i].getType(), pairs);
     bindDims(pairs, name);
     for (unsigned i = 0; i < carried; ++i)
-      copy(bufferOf(op.getCarried()[i]), bufferOf(body.getArgument(i + 2)), name);
+      assign(bufferOf(op.getCarried()[i]), bufferOf(body.getArgument(i + 2)), op, name);
 
     size_t at = program.steps.size();
     ProgramStep &s = step(FIRN_STEP_LOOP, name);
@@ -344,7 +435,7 @@ private:
       int32_t from = bufferOf(yield->getOperand(i + 1)), own = bufferOf(body.getArgument(i + 2));
       if (root(from) != own && arguments.count(root(from))) {
         int32_t spare = newBuffer(yield->getOperand(i + 1).getType());
-        copy(from, spare, name);
+        assign(from, spare, yield, name);
         from = spare;
       }
       sources.push_back(from);
@@ -355,7 +446,7 @@ private:
     bindDims(pairs, name);
     for (unsigned i = 0; i < carried; ++i)
       if (int32_t own = bufferOf(body.getArgument(i + 2)); root(sources[i]) != own)
-        copy(sources[i], own, name);
+        assign(sources[i], own, yield, name);
     program.steps[at].end = program.steps.size();
     nested.push_back({int32_t(at), int32_t(program.steps.size()), true});
     pairs.clear();
@@ -373,10 +464,17 @@ private:
     // Symbols first, so that later inputs are constrained by earlier ones.
     for (BlockArgument argument : func.getArguments()) {
       unsigned i = argument.getArgNumber();
-      auto type = cast<RankedTensorType>(argument.getType());
       ProgramPort port;
       if (auto name = func.getArgAttrOfType<StringAttr>(i, "firn.name"))
         port.name = name.getValue().str();
+      auto type = dyn_cast<RankedTensorType>(argument.getType());
+      if (!type) {
+        port.buffer = newBuffer(argument.getType(), FIRN_BUFFER_INPUT, i);
+        port.dtype = program.buffers[port.buffer].dtype;
+        buffers[argument] = port.buffer;
+        program.inputs.push_back(std::move(port));
+        continue;
+      }
       port.dtype = dtypeOf(type.getElementType());
       for (int64_t axis = 0; axis < type.getRank(); ++axis) {
         DimExpr dim = dimOf(type, axis);
@@ -403,9 +501,11 @@ private:
           port.dims.push_back(values.get(dim));
         }
       }
-      if (auto value = func.getArgAttrOfType<ElementsAttr>(i, "firn.default")) {
+      if (Attribute value = func.getArgAttr(i, "firn.default"); value && type.hasStaticShape()) {
+        auto strings = dyn_cast<ArrayAttr>(value);
         port.isOptional = true;
-        port.defaultOffset = program.buffers[weight(value)].offset;
+        port.defaultOffset =
+            program.buffers[strings ? stringWeight(type, strings) : weight(cast<ElementsAttr>(value))].offset;
       }
       port.buffer = newBuffer(type, FIRN_BUFFER_INPUT, i);
       program.buffers[port.buffer].dims = port.dims;
@@ -431,14 +531,17 @@ private:
     Operation *end = func.getBody().front().getTerminator();
     llvm::DenseSet<int32_t> taken;
     for (auto [i, value] : llvm::enumerate(end->getOperands())) {
-      auto type = cast<RankedTensorType>(value.getType());
       ProgramPort port;
       if (auto name = func.getResultAttrOfType<StringAttr>(i, "firn.name"))
         port.name = name.getValue().str();
-      port.dtype = dtypeOf(type.getElementType());
-      port.dims = values.list(dimsOf(type));
-      for (const DimExpr &dim : dimsOf(type))
-        port.symbols.push_back(dim.isConstant() ? "" : dim.str());
+      if (auto type = dyn_cast<RankedTensorType>(value.getType())) {
+        port.dtype = dtypeOf(type.getElementType());
+        port.dims = values.list(dimsOf(type));
+        for (const DimExpr &dim : dimsOf(type))
+          port.symbols.push_back(dim.isConstant() ? "" : dim.str());
+      } else {
+        port.dtype = listFormOf(value.getType())->dtype;
+      }
       int32_t buffer = bufferOf(value), origin = root(buffer);
       int32_t kind = program.buffers[origin].kind;
       bool isOwn = (kind == FIRN_BUFFER_ARENA || kind == FIRN_BUFFER_LATE) && !isCarried(origin);
@@ -447,8 +550,8 @@ private:
         program.buffers[origin].offset = i;
         port.buffer = origin;
       } else {
-        port.buffer = newBuffer(type, FIRN_BUFFER_OUTPUT, i);
-        copy(buffer, port.buffer, port.name);
+        port.buffer = newBuffer(value.getType(), FIRN_BUFFER_OUTPUT, i);
+        assign(buffer, port.buffer, end, port.name);
       }
       program.outputs.push_back(std::move(port));
     }

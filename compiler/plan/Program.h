@@ -14,6 +14,7 @@ namespace firn {
 struct ProgramBuffer {
   int32_t kind = FIRN_BUFFER_ARENA;
   int32_t dtype = 0;
+  int32_t form = FIRN_FORM_TENSOR;
   std::vector<int32_t> dims;
   int64_t offset = -1;
   int32_t firstStep = -1, lastStep = -1;
@@ -27,6 +28,7 @@ struct ProgramStep {
   std::vector<int32_t> buffers, dims;
   int32_t inputCount = 0;
   int32_t begin = 0, middle = 0, end = 0;
+  int32_t operation = 0; // LIST: FIRN_LIST_
   int64_t scratchBytes = 0;
   std::string name, kindName;
   int32_t flops = -1, bytes = -1;
@@ -50,8 +52,11 @@ struct ProgramConstraint {
 
 /// A frozen tensor in the weights of the artifact.
 struct ProgramWeight {
-  mlir::ElementsAttr value;
+  mlir::ElementsAttr value; // null for strings
   int64_t offset;
+  mlir::Type type;
+  /// Of strings: for each element its offset in the weights and its length, then their texts.
+  std::vector<char> strings;
 };
 
 struct Program {

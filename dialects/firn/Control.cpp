@@ -1,5 +1,6 @@
 // Control flow, library calls and fused regions: verifiers and inference.
 #include "dialects/firn/Inference.h"
+#include "dialects/firn/Lists.h"
 
 using namespace mlir;
 
@@ -46,21 +47,31 @@ void IfOp::inferShapes(Inference &inference) {
       a = b;
     if (isa_and_nonnull<FailOp>(b.getDefiningOp()))
       b = a;
+    if (isListType(a.getType()) || isListType(b.getType())) {
+      if (Type joined = joinTypes(a.getType(), b.getType()))
+        inference.resultType(i, joined);
+      else
+        inference.error("expected branches of one type for output " + Twine(i) + ", found " + typeText(a.getType()) +
+                        " and " + typeText(b.getType()));
+      continue;
+    }
     Type x = elementTypeOfValue(a), y = elementTypeOfValue(b);
     if (x && y && x != y)
       inference.error("expected branches of one element type for output " + Twine(i) + ", found " + elementTypeText(x) +
                           " and " + elementTypeText(y),
                       "import.dtype");
     auto left = dyn_cast<RankedTensorType>(a.getType()), right = dyn_cast<RankedTensorType>(b.getType());
-    if (!left || !right) {
-      inference.result(i, x, std::nullopt);
+    if (!x) // not known (yet)
+      a = b, x = y;
+    if (!y)
+      b = a;
+    // Of branches that differ in rank, and of one whose rank only running tells, running tells that of the result too.
+    if (x && (!left || !right || left.getRank() != right.getRank())) {
+      inference.resultType(i, UnrankedTensorType::get(x));
       continue;
     }
-    if (left.getRank() != right.getRank()) {
-      inference.error("expected branches of one rank for output " + Twine(i) + ", found shapes " + shapeText(left) +
-                      " and " + shapeText(right) + "; the condition is not constant");
+    if (!left || !right)
       continue;
-    }
     Inference::Dims dims;
     for (int64_t axis = 0; axis < left.getRank(); ++axis) {
       DimExpr p = dimOf(left, axis), q = dimOf(right, axis);
@@ -105,7 +116,7 @@ void LoopOp::inferShapes(Inference &inference) {
     if (i < carried) {
       auto type = dyn_cast<RankedTensorType>(body.getArgument(i + 2).getType());
       if (!type) {
-        inference.result(i, elementTypeOfValue(body.getArgument(i + 2)), std::nullopt);
+        inference.resultType(i, body.getArgument(i + 2).getType());
         continue;
       }
       // Dimensions that change between iterations are symbols of the loop; outside they are the last one.
@@ -120,6 +131,11 @@ void LoopOp::inferShapes(Inference &inference) {
       continue;
     }
     auto type = dyn_cast<RankedTensorType>(yield->getOperand(i + 1).getType());
+    if (isListType(yield->getOperand(i + 1).getType())) {
+      inference.error("expected tensors as scan outputs, found " + typeText(yield->getOperand(i + 1).getType()) +
+                      " as output " + Twine(i));
+      continue;
+    }
     if (!type) {
       inference.result(i, elementTypeOfValue(yield->getOperand(i + 1)), std::nullopt);
       continue;

@@ -1,5 +1,6 @@
 // Inference of elementwise operations.
 #include "dialects/firn/Inference.h"
+#include "dialects/firn/Lists.h"
 #include "runtime/abi/dtype.h"
 
 using namespace mlir;
@@ -14,6 +15,9 @@ static void requireSameElementType(Inference &inference, unsigned a, unsigned b)
 }
 
 void inferUnary(Inference &inference) {
+  if (Value value = operandOf(inference.operation(), 0);
+      isa<IdentityOp>(inference.operation()) && value && isListType(value.getType()))
+    return inference.resultType(0, value.getType());
   inference.result(0, inference.elementType(0), inference.dims(0));
   inferElements(inference);
 }

@@ -14,7 +14,7 @@ def Firn_Dialect : Dialect {
   let cppNamespace = "::firn";
   let summary = "neural networks on tensors, one operation per operator of the model";
   let description = [{
-    Values are tensors (or `none` for an absent optional input). Dimensions are static, symbolic or unknown; a tensor
+    Values are tensors (or `none` for an absent optional input), sequences, optionals and maps. Dimensions are static, symbolic or unknown; a tensor
     type carries its symbolic dimensions as an encoding: `tensor<?x384xf32, #firn.dims<["batch", ""]>>`.
     Operators that no pass looks into are `firn.call "domain::Name"`.
   }];
@@ -39,6 +39,29 @@ def Firn_OpaqueElementType : TypeDef<Firn_Dialect, "OpaqueElement"> {
   let assemblyFormat = "`<` $dtype `>`";
 }
 
+def Firn_SequenceType : TypeDef<Firn_Dialect, "Sequence"> {
+  let mnemonic = "sequence";
+  let summary = "any number of tensors";
+  let description = [{
+    `element` is the type that all of them have: `!firn.sequence<tensor<?x3xf32>>`, `!firn.sequence<tensor<*xf32>>`, or only their
+    element type (`!firn.sequence<f32>`) while there is none yet. A sequence of maps has a map there.
+  }];
+  let parameters = (ins "::mlir::Type":$element);
+  let assemblyFormat = "`<` $element `>`";
+}
+def Firn_OptionalType : TypeDef<Firn_Dialect, "Optional"> {
+  let mnemonic = "optional";
+  let summary = "a tensor or a sequence, or nothing";
+  let parameters = (ins "::mlir::Type":$element);
+  let assemblyFormat = "`<` $element `>`";
+}
+def Firn_MapType : TypeDef<Firn_Dialect, "Map"> {
+  let mnemonic = "map";
+  let summary = "values by key; at run time a tensor of keys and one of values";
+  let parameters = (ins "::mlir::Type":$key, "::mlir::Type":$value);
+  let assemblyFormat = "`<` $key `,` $value `>`";
+}
+
 def Firn_DimsAttr : AttrDef<Firn_Dialect, "Dims"> {
   let mnemonic = "dims";
   let summary = "the dimensions of a tensor as expressions over symbols, one text per axis, empty for a static one";
@@ -49,8 +72,8 @@ def Firn_DimsAttr : AttrDef<Firn_Dialect, "Dims"> {
   let assemblyFormat = "`<` $exprs `>`";
 }
 
-// A tensor, or `none` for an absent optional input.
-def Firn_Operand : AnyTypeOf<[AnyTensor, NoneType]>;
+// A tensor, `none` for an absent optional input, or where an operator takes such, a sequence, an optional or a map.
+def Firn_Operand : AnyTypeOf<[AnyTensor, NoneType, Firn_SequenceType, Firn_OptionalType, Firn_MapType]>;
 
 class Firn_Op<string mnemonic, list<Trait> traits = []> : Op<Firn_Dialect, mnemonic, traits>;
 

@@ -15,6 +15,7 @@ include "dialects/firn/Movement.td"
 include "dialects/firn/ShapeOps.td"
 include "dialects/firn/Recurrent.td"
 include "dialects/firn/Quantization.td"
+include "dialects/firn/Sequence.td"
 include "dialects/firn/Control.td"
 
 #endif

@@ -17,8 +17,8 @@ Type Inference::elementType(unsigned i) const {
   Value value = operandOf(op, i);
   if (!value)
     return {};
-  Type type = cast<TensorType>(value.getType()).getElementType();
-  return isa<UnknownType>(type) ? Type() : type;
+  auto tensor = dyn_cast<TensorType>(value.getType());
+  return !tensor || isa<UnknownType>(tensor.getElementType()) ? Type() : tensor.getElementType();
 }
 
 std::optional<Inference::Dims> Inference::dims(unsigned i) const {
@@ -58,6 +58,10 @@ void Inference::result(unsigned i, Type elementType, std::optional<Dims> dims) {
         dim = unknownDim(i, axisIndex);
   results[i].elementType = elementType;
   results[i].dims = std::move(dims);
+}
+void Inference::resultType(unsigned i, Type type) {
+  if (i < results.size())
+    results[i].type = type;
 }
 void Inference::resultElements(unsigned i, Dims elements) {
   bool isKnown = llvm::any_of(elements, [](const DimExpr &e) { return !e.isUnknown(); });

@@ -22,6 +22,7 @@ public:
   using Dims = llvm::SmallVector<DimExpr>;
   struct Result {
     mlir::Type elementType;
+    mlir::Type type; // where it is known as a whole: of lists, and of tensors whose rank only running tells
     std::optional<Dims> dims;
     std::optional<Dims> elements; // contents of a small tensor, each known or DimExpr::unknown()
   };
@@ -33,7 +34,7 @@ public:
   mlir::Operation *operation() const { return op; }
   unsigned operandCount() const { return op->getNumOperands(); }
   bool has(unsigned i) const;
-  /// Element type of operand i, null where absent or not known yet.
+  /// Element type of operand i, null where absent, no tensor or not known yet.
   mlir::Type elementType(unsigned i) const;
   /// Dimensions of operand i, nothing where absent or of unknown rank.
   std::optional<Dims> dims(unsigned i) const;
@@ -48,6 +49,8 @@ public:
 
   /// An unknown dimension becomes unknownDim().
   void result(unsigned i, mlir::Type elementType, std::optional<Dims> dims);
+  /// Of a sequence, an optional or a map, or of a tensor whose rank is not known.
+  void resultType(unsigned i, mlir::Type type);
   void resultElements(unsigned i, Dims elements);
   /// A dimension that only running can tell: a symbol named after the node, result and axis, the same at every
   /// inference.
@@ -148,6 +151,18 @@ void inferShape(Inference &);
 void inferSize(Inference &);
 void inferConstantOfShape(Inference &);
 void inferRange(Inference &);
+// Sequence.cpp
+void inferSequenceEmpty(Inference &);
+void inferSequenceConstruct(Inference &);
+void inferSequenceInsert(Inference &);
+void inferSequenceErase(Inference &);
+void inferSequenceAt(Inference &);
+void inferSequenceLength(Inference &);
+void inferSplitToSequence(Inference &);
+void inferConcatFromSequence(Inference &);
+void inferOptional(Inference &);
+void inferOptionalHasElement(Inference &);
+void inferOptionalGetElement(Inference &);
 // Recurrent.cpp, Quantization.cpp
 void inferRecurrent(Inference &);
 void inferQuantize(Inference &);

@@ -20,6 +20,8 @@ llvm::StringRef valueKind(int32_t number);
 int32_t valueKind(llvm::StringRef word);
 llvm::StringRef bufferKind(int32_t number);
 int32_t bufferKind(llvm::StringRef word);
+llvm::StringRef formWord(int32_t form);
+int32_t formOfWord(llvm::StringRef word);
 llvm::StringRef dtypeWord(int32_t dtype);
 int32_t dtypeOfWord(llvm::StringRef word);
 

@@ -24,6 +24,8 @@ void printKeyword(OpAsmPrinter &printer, Operation *, StringAttr word) {
 constexpr llvm::StringLiteral valueKinds[] = {"constant",  "input_dim", "symbol", "add", "sub", "mul",
                                               "floor_div", "ceil_div",  "mod",    "min", "max"};
 constexpr llvm::StringLiteral bufferKinds[] = {"input", "output", "weight", "arena", "late", "alias"};
+constexpr llvm::StringLiteral forms[] = {"tensor", "unranked",        "sequence", "optional", "optional_sequence",
+                                         "map",    "sequence_of_maps"};
 constexpr llvm::StringLiteral dtypes[FIRN_DTYPE_COUNT] = {
     "none",       "f32",    "u8",         "i8",  "u16", "i16",    "i32",    "i64",  "string",
     "bool",       "f16",    "f64",        "u32", "u64", "c64",    "c128",   "bf16", "f8e4m3fn",
@@ -58,11 +60,13 @@ StringRef valueKind(int32_t number) { return wordOf(valueKinds, number); }
 int32_t valueKind(StringRef word) { return numberOf(valueKinds, word); }
 StringRef bufferKind(int32_t number) { return wordOf(bufferKinds, number); }
 int32_t bufferKind(StringRef word) { return numberOf(bufferKinds, word); }
+StringRef formWord(int32_t form) { return wordOf(forms, form); }
+int32_t formOfWord(StringRef word) { return numberOf(forms, word); }
 StringRef dtypeWord(int32_t dtype) { return wordOf(dtypes, dtype); }
 int32_t dtypeOfWord(StringRef word) { return numberOf(dtypes, word); }
 
 bool isStep(Operation *op) {
-  return isa<KernelOp, ReferenceOp, CopyOp, ValuesOp, BindOp, IfOp, LoopOp, AppendOp, FailOp>(op);
+  return isa<KernelOp, ReferenceOp, CopyOp, ValuesOp, BindOp, IfOp, LoopOp, AppendOp, ListOp, FailOp>(op);
 }
 
 ArrayRef<int32_t> numbers(Operation *op, StringRef attribute) {

@@ -31,6 +31,7 @@ def Plan_ProgramOp : Plan_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
          inside, and two whose lives overlap share no byte.
     (C6) weights lie inside `weight_bytes`, 64-byte aligned.
     (C7) nested steps follow their `plan.if` or `plan.loop` and lie inside whatever is around it.
+    (C9) lists are input, output, late or alias buffers without dims; only `plan.reference` and `plan.list` use them.
     (C8) `plan.bind` and `plan.append` set symbols; `plan.append` is in a loop and appends to a late buffer.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena_bytes, I64Attr:$weight_bytes);
@@ -56,13 +57,14 @@ def Plan_BufferOp : Plan_EntryOp<"buffer"> {
   let summary = "the bytes of a tensor: of an input or output, in the weights, in the arena, late, or an alias";
   let description = [{
     `at`: the number of the input or output, the byte offset in weights or arena (-1 where the executor places it), or the
-    buffer that an alias stands for. `lives`: the first and the last step that need the bytes (arena).
+    buffer that an alias stands for. `lives`: the first and the last step that need the bytes (arena). `form`: where it is a
+    list of tensors, of which one: unranked, sequence, optional, optional_sequence, map or sequence_of_maps.
     Example: `plan.buffer 3 = arena f32 [0, 1] at 128 lives [2, 5]`
   }];
   let arguments = (ins I32Attr:$id, StrAttr:$kind, StrAttr:$dtype, DenseI32ArrayAttr:$dims, I64Attr:$at,
-                   OptionalAttr<DenseI32ArrayAttr>:$lives);
+                   OptionalAttr<DenseI32ArrayAttr>:$lives, OptionalAttr<StrAttr>:$form);
   let assemblyFormat = [{
-    $id `=` custom<Keyword>($kind) custom<Keyword>($dtype) $dims `at` $at (`lives` $lives^)? attr-dict
+    $id `=` custom<Keyword>($kind) custom<Keyword>($dtype) $dims `at` $at (`lives` $lives^)? (`form` $form^)? attr-dict
   }];
 }
 class Plan_PortOp<string mnemonic> : Plan_EntryOp<mnemonic> {
@@ -116,6 +118,9 @@ def Plan_LoopOp : Plan_StepOp<"loop", (ins I32Attr:$end), "`end` $end"> {
 }
 def Plan_AppendOp : Plan_StepOp<"append"> {
   let summary = "appends a buffer to a late one, whose leading dimension, the symbol dims[0], grows by one";
+}
+def Plan_ListOp : Plan_StepOp<"list", (ins I32Attr:$action), "$action"> {
+  let summary = "an operation on lists of tensors: makes, copies, moves or changes one, or reads from it";
 }
 def Plan_FailOp : Plan_StepOp<"fail"> { let summary = "stops the run with its name as the message"; }
 

@@ -1,4 +1,4 @@
-// ProgramVerifier: the rules C1 to C8 of plan.program.
+// ProgramVerifier: the rules C1 to C9 of plan.program.
 #include "dialects/plan/Plan.h"
 #include "runtime/abi/model.h"
 
@@ -127,7 +127,11 @@ private:
     int64_t at = op.getAt();
     if (kind < 0)
       problem(op, "unknown kind '") << op.getKind() << "'";
-    if (dtypeOfWord(op.getDtype()) <= 0)
+    bool isList = op.getForm() && formOfWord(*op.getForm()) > 0;
+    if (op.getForm() && (!isList || kind == FIRN_BUFFER_WEIGHT || kind == FIRN_BUFFER_ARENA || !op.getDims().empty()))
+      problem(op, "expected a list without dims that is input, output, late or alias, found form '")
+          << *op.getForm() << "'"; // C9
+    if (dtypeOfWord(op.getDtype()) < (isList ? 0 : 1))
       problem(op, "unknown dtype '") << op.getDtype() << "'";
     checkValues(op, op.getDims());
     auto within = [&](size_t bound, StringRef what) {
@@ -195,7 +199,7 @@ private:
     while (!around.empty() && idOf(op) >= around.back().end)
       around.pop_back();
     ArrayRef<int32_t> reads = numbers(op, "reads"), writes = numbers(op, "writes"), dims = numbers(op, "dims");
-    bool mayBeAbsent = isa<ReferenceOp, LoopOp>(op);
+    bool mayBeAbsent = isa<ReferenceOp, LoopOp, ListOp>(op);
     bool isFine = checkBuffers(op, reads, mayBeAbsent);
     isFine &= checkBuffers(op, writes, mayBeAbsent);
     isFine &= checkValues(op, dims);
@@ -207,12 +211,18 @@ private:
         checkValues(op, {cost});
     if (!isFine)
       return;
+    for (ArrayRef<int32_t> list : {reads, writes})
+      for (int32_t buffer : list)
+        if (buffer >= 0 && buffers[buffer].getForm() && !isa<ReferenceOp, ListOp>(op)) // C9
+          problem(op, "uses buffer ") << buffer << ", which is a list";
     auto require = [&](bool holds, const Twine &text) {
       if (!holds)
         problem(op, text);
     };
     if (isa<CopyOp>(op)) {
       require(reads.size() == 1 && writes.size() == 1, "expected one buffer read and one written");
+    } else if (isa<ListOp>(op)) {
+      require(writes.size() == 1, "expected one buffer written");
     } else if (isa<BindOp>(op)) { // C8
       require(dims.size() % 2 == 0, "expected pairs of values");
       for (size_t i = 0; i + 1 < dims.size(); i += 2)

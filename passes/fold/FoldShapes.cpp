@@ -34,7 +34,8 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
     getOperation().walk([&](Operation *op) {
       if (op->hasAttr("firn.elements"))
         known.push_back(op);
-      if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && reshape.getShape() && !dependsOnOwnSymbols(op))
+      if (auto reshape = dyn_cast<ReshapeOp>(op);
+          reshape && reshape.getShape() && !dependsOnOwnSymbols(op) && isa<RankedTensorType>(reshape.getX().getType()))
         if (auto type = dyn_cast<RankedTensorType>(reshape.getType()); type && (!isGraph || isNumbers(op, type)))
           reshapes.push_back(op);
     });

@@ -8,8 +8,13 @@
 // Reports: every broken constraint of every operation as an error at its location, and goes on. A broken branch of an
 // If
 //          whose other branch is sound becomes firn.fail (an error only if it is ever taken).
+// Chooses: where branches of an If differ in rank and only running tells which one runs, the rest of the model decides.
+// If
+//          it fits one of them alone, that one is compiled and the other fails if it is ever taken. If it fits both,
+//          the result is a tensor whose rank only running tells; operations on such run on reference kernels.
 // Running twice changes nothing more.
 #include "dialects/firn/Inference.h"
+#include "dialects/firn/Lists.h"
 #include "passes/GraphForm.h"
 #include "passes/Passes.h"
 #include "passes/fold/MovedElements.h"
@@ -33,13 +38,27 @@ struct Problem {
 
 using Problems = std::vector<Problem>;
 
+/// What becomes of an If whose branches are sound and differ in rank.
+enum class Ranks { Then, Else, Both };
+
+/// Set on an If whose branches both stay.
+constexpr llvm::StringLiteral keepsBothKey = "firn.keeps_both";
+
+bool isUnranked(Type type) {
+  auto tensor = dyn_cast<UnrankedTensorType>(type);
+  return tensor && !isa<UnknownType>(tensor.getElementType());
+}
+
 class Inferrer {
 public:
-  /// `prefersThen`: which branch of an If is compiled where both are sound and differ in rank.
   /// `keepsGraph`: all branches stay what they are, whatever is wrong with one of them, and unknown operators are no
   /// errors.
-  Inferrer(bool prefersThenBranch, bool keepsGraph) : prefersThen(prefersThenBranch), keepsAll(keepsGraph) {}
+  Inferrer(Ranks chosen, bool keepsGraph) : ranks(chosen), keepsAll(keepsGraph) {}
   bool foundDifferentRanks() const { return foundRanks; }
+  void warn() const {
+    for (const Problem &warning : warnings)
+      emitWarning(problemLocation(warning.op, warning.code)) << warning.message;
+  }
 
   void block(Block &block, Problems &problems) {
     for (Operation &op : llvm::make_early_inc_range(block))
@@ -47,8 +66,9 @@ public:
   }
 
 private:
-  bool prefersThen, keepsAll;
-  bool foundRanks = false;
+  Ranks ranks;
+  bool keepsAll, foundRanks = false;
+  Problems warnings;
 
   static bool ranksDiffer(IfOp op) {
     Operation *yields[] = {op.getThenBranch().front().getTerminator(), op.getElseBranch().front().getTerminator()};
@@ -73,21 +93,40 @@ private:
     Inference inference(op, inferByReference);
     if (auto branch = dyn_cast<IfOp>(op); branch && keepsAll && ranksDiffer(branch))
       return; // legal in a graph: only running tells the rank
+    if (!takesLists(op))
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (isListType(operand.getType())) {
+          problems.push_back(
+              {op, "expected a tensor as input " + std::to_string(i) + ", found " + typeText(operand.getType()),
+               "import.type"});
+          return;
+        }
     rule.inferShapes(inference);
     if (inference.errors().empty())
       inferMovedElements(inference);
+    if (llvm::any_of(op->getOperandTypes(), isUnranked) && !isa<IfOp, LoopOp>(op))
+      inferAcrossRanks(inference);
     for (const Inference::Error &error : inference.errors())
       problems.push_back({op, error.message, error.code});
     apply(op, inference);
   }
 
+  /// Whether the operation's own rule says what it takes.
+  static bool takesLists(Operation *op) {
+    return isa<IdentityOp, IfOp, LoopOp, CallOp, SequenceInsertOp, SequenceEraseOp, SequenceAtOp, SequenceLengthOp,
+               SequenceConstructOp, ConcatFromSequenceOp, OptionalOp, OptionalHasElementOp, OptionalGetElementOp>(op);
+  }
+
   void apply(Operation *op, const Inference &inference) {
+    bool hasUnranked = llvm::any_of(op->getOperandTypes(), isUnranked);
     for (auto [value, inferred] : llvm::zip(op->getResults(), inference.inferred())) {
       if (isAbsent(value))
         continue;
-      if (inferred.elementType && inferred.dims)
+      if (inferred.type)
+        value.setType(inferred.type);
+      else if (inferred.elementType && inferred.dims)
         value.setType(tensorType(inferred.elementType, *inferred.dims));
-      else if (inferred.elementType && isa<UnrankedTensorType>(value.getType()))
+      else if (inferred.elementType && (hasUnranked || isa<UnrankedTensorType>(value.getType())))
         value.setType(UnrankedTensorType::get(inferred.elementType));
     }
     if (auto branch = dyn_cast<IfOp>(op)) // a failing branch yields nothing of its own
@@ -116,13 +155,17 @@ private:
     if (wrong[0].empty() == wrong[1].empty()) {
       for (auto &list : wrong)
         problems.insert(problems.end(), list.begin(), list.end());
-      if (problems.empty() && !keepsAll && ranksDiffer(op)) {
-        // Only running tells the rank. One branch is compiled, the other fails if it is ever taken.
+      if (problems.empty() && !keepsAll && !op->hasAttr(keepsBothKey) && ranksDiffer(op)) {
         foundRanks = true;
-        int other = prefersThen ? 1 : 0;
-        emitWarning(problemLocation(op, "import.branch"))
-            << "its branches have results of different rank; the " << (other ? "else" : "then")
-            << " branch fails if it is ever taken";
+        if (ranks == Ranks::Both) {
+          op->setAttr(keepsBothKey, UnitAttr::get(op->getContext()));
+          return;
+        }
+        int other = ranks == Ranks::Then ? 1 : 0;
+        warnings.push_back({op,
+                            std::string("its branches have results of different rank; the ") +
+                                (other ? "else" : "then") + " branch fails if it is ever taken",
+                            "import.branch"});
         replaceByFailure(op, regions[other]->front(),
                          nodeName(op.getLoc()) +
                              ": this branch gives a result of another rank than the model was compiled for");
@@ -152,6 +195,28 @@ private:
         old.erase();
   }
 
+  /// What a carried list, or one whose rank changes, is in every iteration; null for tensors of one rank.
+  static Type carriedType(Type before, Type after, unsigned i, LoopOp op, Problems &found) {
+    if (isListType(before) || isListType(after)) {
+      Type joined = joinTypes(before, after);
+      if (!joined)
+        found.push_back({op,
+                         "expected carried value " + std::to_string(i) + " to keep its type " + typeText(before) +
+                             ", found " + typeText(after),
+                         "import.type"});
+      return joined;
+    }
+    auto mine = dyn_cast<TensorType>(before), theirs = dyn_cast<TensorType>(after);
+    if (!mine || !theirs || isa<UnknownType>(theirs.getElementType()))
+      return {};
+    if (isa<UnknownType>(mine.getElementType()))
+      return after;
+    bool isOneRank = mine.hasRank() && theirs.hasRank() && mine.getRank() == theirs.getRank();
+    if (isOneRank || mine.getElementType() != theirs.getElementType())
+      return {};
+    return UnrankedTensorType::get(mine.getElementType());
+  }
+
   /// Carried values take the types of the first iteration, dimensions that a later one changes become symbols of the
   /// loop.
   void iterations(LoopOp op, Problems &problems) {
@@ -170,6 +235,11 @@ private:
       for (unsigned i = 0; i < carried; ++i) {
         BlockArgument argument = body.getArgument(i + 2);
         Value next = body.getTerminator()->getOperand(i + 1);
+        if (Type joined = carriedType(argument.getType(), next.getType(), i, op, found);
+            joined && joined != argument.getType()) {
+          argument.setType(joined);
+          isStable = false;
+        }
         auto mine = dyn_cast<RankedTensorType>(argument.getType()), theirs = dyn_cast<RankedTensorType>(next.getType());
         if (!mine || !theirs)
           continue;
@@ -179,13 +249,6 @@ private:
                                elementTypeText(mine.getElementType()) + ", found " +
                                elementTypeText(theirs.getElementType()),
                            "import.dtype"});
-          continue;
-        }
-        if (mine.getRank() != theirs.getRank()) {
-          found.push_back({op,
-                           "expected carried value " + std::to_string(i) + " to keep its rank " +
-                               std::to_string(mine.getRank()) + ", found " + std::to_string(theirs.getRank()),
-                           "import.shape"});
           continue;
         }
         SmallVector<DimExpr> dims = dimsOf(mine);
@@ -246,29 +309,48 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
         return signalPassFailure();
   }
 
-  /// Infers a copy first where a choice between branches may turn out wrong.
+  /// Infers copies where branches differ in rank, to see what the rest of the model fits.
   bool infer(func::FuncOp func) {
-    Operation *copy = func->clone();
-    Problems problems;
+    func::FuncOp original = func.clone();
     bool keepsGraph = staysGraph(getOperation());
-    Inferrer inferrer(true, keepsGraph);
+    Problems problems;
+    Inferrer inferrer(Ranks::Then, keepsGraph);
     inferrer.block(func.getBody().front(), problems);
-    if (!problems.empty() && inferrer.foundDifferentRanks()) {
-      Problems again;
-      auto other = cast<func::FuncOp>(copy);
-      getOperation().insert(func, other);
-      Inferrer(false, keepsGraph).block(other.getBody().front(), again);
-      if (again.empty()) {
-        func.erase();
-        finish(other);
-        return true;
-      }
+    if (inferrer.foundDifferentRanks() && inferInOtherWays(func, original, problems.empty())) {
+      original.erase();
+      return true;
     }
+    inferrer.warn();
     for (const Problem &problem : problems)
       emitError(problemLocation(problem.op, problem.code), problem.message);
-    copy->erase();
+    original.erase();
     finish(func);
     return problems.empty();
+  }
+
+  /// `func` was inferred with the then branches: whether its place was taken by one with the else branches or with
+  /// both.
+  bool inferInOtherWays(func::FuncOp func, func::FuncOp original, bool isThenSound) {
+    auto attempt = [&](Ranks ranks, bool isWanted) {
+      func::FuncOp copy = original.clone();
+      getOperation().insert(func, copy);
+      Problems problems;
+      Inferrer inferrer(ranks, false);
+      inferrer.block(copy.getBody().front(), problems);
+      bool isSound = problems.empty();
+      if (!isSound || !isWanted) {
+        copy.erase();
+        return isSound;
+      }
+      inferrer.warn();
+      func.erase();
+      finish(copy);
+      return true;
+    };
+    bool isElseSound = attempt(Ranks::Else, !isThenSound);
+    if (isThenSound != isElseSound)
+      return isElseSound;
+    return attempt(Ranks::Both, true);
   }
 
   void finish(func::FuncOp func) {

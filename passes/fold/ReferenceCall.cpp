@@ -1,6 +1,8 @@
 // ReferenceCall: attributes, evaluation and shapes through reference kernels.
 #include "passes/fold/ReferenceCall.h"
 
+#include "dialects/firn/Lists.h"
+#include "runtime/abi/model.h"
 #include "runtime/kernels/Table.h"
 #include <cstdlib>
 
@@ -160,6 +162,11 @@ public:
       static_cast<Call *>(self->context)->scratch.push_back(memory);
       return memory;
     };
+    // Lists exist at run time alone.
+    call.item = [](firn_call *, const firn_view *, int64_t) -> const firn_view * { return nullptr; };
+    call.append = [](firn_call *, const firn_view *, int32_t, const int64_t *, int32_t) -> const firn_view * {
+      return nullptr;
+    };
   }
   ~Call() {
     for (void *memory : scratch)
@@ -278,13 +285,63 @@ static std::string unknownElement(unsigned operand, size_t n) {
 /// What shape functions read is small; weights are not copied for them.
 constexpr int64_t mostShapeElements = 1 << 16;
 
-/// Sets the operand types of a call with `symbols` at concrete sizes; false where a type is not known.
+/// A list as reference kernels see it: only what it holds.
+static firn_view listView(Type type) {
+  firn_view view{};
+  view.dtype = FIRN_LIST;
+  view.rank = 1;
+  view.dims[0] = -1;
+  if (auto form = listFormOf(type)) {
+    view.dims[FIRN_LIST_FORM] = form->form;
+    view.dims[FIRN_LIST_DTYPE] = form->dtype;
+  }
+  auto sequence = dyn_cast<SequenceType>(type);
+  Type element = sequence ? sequence.getElement() : type;
+  if (auto map = dyn_cast<MapType>(element))
+    view.dims[FIRN_LIST_KEY] = dtypeOf(map.getKey());
+  auto ranked = dyn_cast<RankedTensorType>(element);
+  view.dims[FIRN_LIST_RANK] = ranked ? ranked.getRank() : -1;
+  return view;
+}
+
+/// The type that a kernel's shape function says of a list; null where there is none.
+static Type listTypeOf(MLIRContext *context, const firn_view &view) {
+  Type element = elementTypeOf(context, int32_t(view.dims[FIRN_LIST_DTYPE]));
+  Type key = elementTypeOf(context, int32_t(view.dims[FIRN_LIST_KEY]));
+  if (!element)
+    return {};
+  Type tensor = UnrankedTensorType::get(element);
+  if (int64_t rank = view.dims[FIRN_LIST_RANK]; rank >= 0 && rank <= FIRN_MAX_RANK)
+    tensor = tensorType(element, SmallVector<DimExpr>(size_t(rank), DimExpr(-1)));
+  switch (view.dims[FIRN_LIST_FORM]) {
+  case FIRN_FORM_SEQUENCE:
+    return sequenceOf(tensor);
+  case FIRN_FORM_OPTIONAL:
+    return optionalOf(tensor);
+  case FIRN_FORM_OPTIONAL_SEQUENCE:
+    return optionalOf(sequenceOf(tensor));
+  case FIRN_FORM_MAP:
+    return key ? MapType::get(context, key, element) : Type();
+  case FIRN_FORM_SEQUENCE_OF_MAPS:
+    return key ? Type(sequenceOf(MapType::get(context, key, element))) : Type();
+  }
+  return {};
+}
+
+/// Sets the operand types of a call with `symbols` at concrete sizes, those of unknown rank as `unranked`; false where
+/// a type is not known.
 static bool setInputs(Call &call, const Inference &inference, const std::map<std::string, int64_t> &sizes,
-                      std::deque<std::vector<char>> &storage) {
+                      const std::optional<Inference::Dims> &unranked, std::deque<std::vector<char>> &storage) {
   for (unsigned i = 0; i < inference.operandCount(); ++i) {
     if (!inference.has(i))
       continue;
+    if (isListType(inference.operation()->getOperand(i).getType())) {
+      call.inputs[i] = listView(inference.operation()->getOperand(i).getType());
+      continue;
+    }
     auto dims = inference.dims(i);
+    if (!dims)
+      dims = unranked;
     Type element = inference.elementType(i);
     if (!dims || !element || dims->size() > FIRN_MAX_RANK)
       return false;
@@ -338,10 +395,11 @@ struct Answer {
 
 /// The shape function's answer at concrete sizes; nothing where an operand's type is not known yet.
 static std::optional<Answer> ask(const Inference &inference, const firn_operator &reference,
-                                 const std::map<std::string, int64_t> &sizes) {
+                                 const std::map<std::string, int64_t> &sizes,
+                                 const std::optional<Inference::Dims> &unranked = std::nullopt) {
   Call call(inference.operation());
   Answer answer;
-  if (!setInputs(call, inference, sizes, answer.contents))
+  if (!setInputs(call, inference, sizes, unranked, answer.contents))
     return std::nullopt;
   answer.status = reference.infer(&call.call);
   answer.inputs = call.inputs;
@@ -489,6 +547,13 @@ void inferByReference(Inference &inference) {
   for (unsigned r = 0; r < op->getNumResults(); ++r) {
     const firn_view &first = answers.front().outputs[r];
     Type element = elementTypeOf(op->getContext(), first.dtype);
+    if (first.dtype == FIRN_LIST) {
+      if (Type type = listTypeOf(op->getContext(), first))
+        inference.resultType(r, type);
+      else
+        inference.error("there is no type for output " + std::to_string(r));
+      continue;
+    }
     if (first.rank < 0 || !element ||
         llvm::any_of(answers, [&](const Answer &answer) { return answer.outputs[r].rank != first.rank; })) {
       inference.result(r, element, std::nullopt);
@@ -498,6 +563,33 @@ void inferByReference(Inference &inference) {
     for (int32_t axis = 0; axis < first.rank; ++axis)
       dims.push_back(commonDim(inference, answers, r, axis).value_or(DimExpr::unknown()));
     inference.result(r, element, dims);
+  }
+}
+
+void inferAcrossRanks(Inference &inference) {
+  Operation *op = inference.operation();
+  const firn_operator *reference = referenceOperator(op);
+  auto isOpen = [](const Inference::Result &result) { return !result.type && !(result.elementType && result.dims); };
+  if (!reference || llvm::none_of(inference.inferred(), isOpen))
+    return;
+  SmallVector<Answer> answers;
+  for (int64_t rank = 0; rank <= 5; ++rank)
+    if (auto answer = ask(inference, *reference, {}, Inference::Dims(rank, DimExpr(1))); answer && answer->isSound())
+      answers.push_back(*answer);
+  if (answers.empty())
+    return;
+  for (unsigned r = 0; r < op->getNumResults(); ++r) {
+    if (!isOpen(inference.inferred()[r]))
+      continue;
+    const firn_view &first = answers[0].outputs[r];
+    Type element = elementTypeOf(op->getContext(), first.dtype);
+    // One answer says little of other ranks.
+    bool isOneRank = answers.size() > 2 && first.rank >= 0 &&
+                     llvm::all_of(answers, [&](const Answer &a) { return a.outputs[r].rank == first.rank; });
+    if (element && isOneRank)
+      inference.unknownResult(r, element, unsigned(first.rank));
+    else if (element)
+      inference.resultType(r, UnrankedTensorType::get(element));
   }
 }
 

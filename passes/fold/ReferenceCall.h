@@ -55,6 +55,10 @@ evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::ElementsAttr> operands, int64
 /// element in all of them is that, one that stays is constant, others are unknown.
 void inferByReference(Inference &inference);
 
+/// For operands whose rank only running tells: element types, and ranks that are the same whatever that rank is, of the
+/// results that the rule left open.
+void inferAcrossRanks(Inference &inference);
+
 /// What the reference kernel says is wrong with the operands of an operation whose types and sizes are all known; ""
 /// where it has nothing to say.
 std::string invalidByReference(mlir::Operation *op);

@@ -33,6 +33,7 @@
 #define FIRN_U2 25
 #define FIRN_I2 26
 #define FIRN_DTYPE_COUNT 27
+#define FIRN_LIST 31 /* no element type: the view or tensor is a list of tensors (a sequence or a map) */
 
 /* Bits of one element, 0 for an unknown number. */
 static inline int32_t firn_dtype_bits(int32_t dtype) {

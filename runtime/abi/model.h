@@ -88,7 +88,7 @@ typedef void (*firn_kernel)(const firn_kernel_args *args, int32_t worker, int32_
  * values. Division by zero gives 0. */
 #define FIRN_VALUE_CONSTANT 0  /* a */
 #define FIRN_VALUE_INPUT_DIM 1 /* dimension b of input a */
-#define FIRN_VALUE_SYMBOL 2    /* found at run time: set by a reference step's shape function or a BIND step */
+#define FIRN_VALUE_SYMBOL 2    /* found at run time: set by a reference step's shape function, a LIST or a BIND step */
 #define FIRN_VALUE_ADD 3       /* a, b are values from here on */
 #define FIRN_VALUE_SUB 4
 #define FIRN_VALUE_MUL 5
@@ -115,11 +115,14 @@ static_assert(sizeof(firn_value) == 24, "the artifact ABI fixes this layout: bum
 #define FIRN_BUFFER_LATE 4   /* allocated (and kept) by the session when a step is about to write it */
 #define FIRN_BUFFER_ALIAS 5  /* the bytes of buffer `offset`, whole, with other dims (reshape) */
 
+/* Buffers of another FIRN_FORM_ (reference.h) than TENSOR are lists of tensors in memory of the session: they have no dims,
+ * are of kind INPUT, OUTPUT, LATE or ALIAS, and only REFERENCE and LIST steps use them. Their dtype is that of their
+ * tensors, of a map that of its values, or FIRN_DTYPE_NONE where only running tells. */
 typedef struct firn_buffer {
   int32_t kind;
   int32_t dtype;
   int32_t rank;
-  int32_t reserved;
+  int32_t form;        /* FIRN_FORM_ */
   const int32_t *dims; /* `rank` values */
   int64_t offset;      /* see kinds. ARENA: byte offset if the model's arena is static, else -1 */
   int32_t first_step;  /* ARENA: steps [first_step, last_step] (table order) need the bytes, aliases included */
@@ -141,6 +144,20 @@ static_assert(sizeof(firn_buffer) == 40, "the artifact ABI fixes this layout: bu
 #define FIRN_STEP_APPEND 7    /* buffers[0] is appended to buffers[1] (LATE), whose leading dimension grows by one; in a
                                  loop. dims[0]: the SYMBOL that is buffers[1]'s leading dimension */
 #define FIRN_STEP_FAIL 8      /* stops the run with the message `name` */
+#define FIRN_STEP_LIST 9      /* FIRN_LIST_ `operation` on lists; the last buffer is the result */
+
+/* Operations of LIST steps, with their buffers. "list" is of a form other than TENSOR, "tensor" a tensor or UNRANKED.
+ * Positions are scalars of i64 or i32, counted from the end where negative. */
+#define FIRN_LIST_MAKE 0   /* tensors -> list of copies of them */
+#define FIRN_LIST_NONE 1   /* -> optional without a value */
+#define FIRN_LIST_COPY 2   /* list -> list; an optional that becomes none must have a value */
+#define FIRN_LIST_MOVE 3   /* the same; the first list is empty afterwards */
+#define FIRN_LIST_INSERT 4 /* list, tensor, position or -1 (at the end) -> list (in place if it is the first one's) */
+#define FIRN_LIST_ERASE 5  /* list, position or -1 (the last) -> list (in place if it is the first one's) */
+#define FIRN_LIST_AT 6     /* list, position or -1 (the only one) -> tensor, whose SYMBOL dims it sets */
+#define FIRN_LIST_LENGTH 7 /* list -> i64 */
+#define FIRN_LIST_HAS 8    /* list -> bool: whether an optional has a value */
+#define FIRN_LIST_OPERATION_COUNT 9
 
 typedef struct firn_step {
   int32_t kind;
@@ -157,7 +174,7 @@ typedef struct firn_step {
   int32_t begin;         /* IF, LOOP: nested steps are [begin, end) of the table, skipped by whoever runs the outer ones; */
   int32_t middle;        /* they follow their IF or LOOP directly: begin is its index + 1 */
   int32_t end;
-  int32_t reserved;
+  int32_t operation;     /* LIST: FIRN_LIST_ */
   int64_t scratch_bytes; /* per worker */
   const char *name;      /* source nodes, for profiles and messages */
   const char *kind_name; /* "map", "reduce", "contraction", ... for profiles */

@@ -22,7 +22,11 @@ extern "C" {
 
 #define FIRN_MAX_RANK 12
 
-/* A dense row-major tensor. An absent optional input or output has rank -1. */
+/* A dense row-major tensor. An absent optional input or output has rank -1.
+ * With dtype FIRN_LIST it is a list of tensors, which firn_call.item and firn_call.append read and write: rank is 1 and
+ * dims[0] the number of items. A sequence is the list of its tensors, an optional has one item or none, a map is a list
+ * of two (keys, values), a sequence of maps has two items for each map. What it holds stands behind its dims[0], at
+ * FIRN_LIST_FORM and so on; `infer` says so of its list outputs. */
 typedef struct firn_view {
   void *data; /* NULL while only the type is known (firn_operator.infer), or for zero elements */
   int64_t dims[FIRN_MAX_RANK];
@@ -30,6 +34,21 @@ typedef struct firn_view {
   int32_t rank;
 } firn_view;
 static_assert(sizeof(firn_view) == 112, "the artifact ABI fixes this layout: bump FIRN_ABI_VERSION");
+
+/* What a value is. */
+#define FIRN_FORM_TENSOR 0
+#define FIRN_FORM_UNRANKED 1          /* one tensor, whose rank only running tells */
+#define FIRN_FORM_SEQUENCE 2
+#define FIRN_FORM_OPTIONAL 3          /* of a tensor */
+#define FIRN_FORM_OPTIONAL_SEQUENCE 4
+#define FIRN_FORM_MAP 5               /* two tensors: keys and values */
+#define FIRN_FORM_SEQUENCE_OF_MAPS 6  /* keys and values of each map in turn */
+#define FIRN_FORM_COUNT 7
+
+#define FIRN_LIST_FORM 1  /* dims[1]: FIRN_FORM_ */
+#define FIRN_LIST_DTYPE 2 /* dims[2]: of its tensors, of a map its values; FIRN_DTYPE_NONE: unknown */
+#define FIRN_LIST_KEY 3   /* dims[3]: of a map's keys; FIRN_DTYPE_NONE: unknown */
+#define FIRN_LIST_RANK 4  /* dims[4]: of its tensors where all have one, else -1 */
 
 /* One string element; not terminated. */
 typedef struct firn_string {
@@ -74,6 +93,11 @@ typedef struct firn_call {
   void *(*scratch)(struct firn_call *call, int64_t bytes);
   void *context;       /* of whoever calls */
   uint64_t *random;    /* state for Random*, Bernoulli and Multinomial without a seed; NULL: use 0 */
+  /* Item `i` of a list; NULL past the last one. */
+  const firn_view *(*item)(struct firn_call *call, const firn_view *list, int64_t i);
+  /* A new last item of output `list`, whose data the kernel writes; NULL when there is no memory for it. */
+  const firn_view *(*append)(struct firn_call *call, const firn_view *list, int32_t dtype, const int64_t *dims,
+                             int32_t rank);
 } firn_call;
 
 /* infer: output dtypes and dims from input types, attributes and, where the specification says so, input data. With

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/src/Error.h"
+#include "runtime/src/Lists.h"
 #include "runtime/src/Model.h"
 #include "runtime/src/Plan.h"
 #include "runtime/src/Values.h"
@@ -43,6 +44,7 @@ firn_status describePort(const firn_model &model, const firn_port *ports, int32_
   full.rank = port.rank;
   full.optional = port.optional != 0;
   full.name = port.name;
+  full.form = port.buffer < 0 ? FIRN_FORM_TENSOR : model.desc->buffers[port.buffer].form;
   for (int32_t d = 0; d < port.rank; ++d) {
     bool isFixed = model.isConstant[port.dims[d]] != 0;
     full.dims[d] = isFixed ? model.constants[port.dims[d]] : -1;
@@ -85,6 +87,14 @@ void describeOutputs(const firn_model &model, const Plan &plan, firn_tensor *out
     const firn_port &port = model.desc->outputs[i];
     outputs[i].dtype = port.dtype;
     outputs[i].rank = port.rank;
+    int32_t form = model.desc->buffers[port.buffer].form;
+    if (form == FIRN_FORM_UNRANKED || form == FIRN_FORM_OPTIONAL) {
+      outputs[i].rank = -1;
+    } else if (form != FIRN_FORM_TENSOR) {
+      outputs[i].dtype = FIRN_LIST;
+      outputs[i].rank = 1;
+      outputs[i].dims[0] = -1;
+    }
     for (int32_t d = 0; d < port.rank; ++d)
       outputs[i].dims[d] = model.desc->values[port.dims[d]].late ? -1 : plan.values[port.dims[d]];
   }
@@ -92,7 +102,7 @@ void describeOutputs(const firn_model &model, const Plan &plan, firn_tensor *out
 
 bool hasLateSizes(const firn_model &model) {
   for (int32_t i = 0; i < model.desc->buffer_count; ++i)
-    if (model.isBufferLate[i])
+    if (model.isBufferLate[i] || isList(model.desc->buffers[i]))
       return true;
   return false;
 }
@@ -119,13 +129,18 @@ const char *firn_dtype_name(int32_t dtype) {
       "none",       "f32",    "u8",         "i8",  "u16", "i16",    "i32",    "i64",  "string",
       "bool",       "f16",    "f64",        "u32", "u64", "c64",    "c128",   "bf16", "f8e4m3fn",
       "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4",  "i4",  "f4e2m1", "f8e8m0", "u2",   "i2"};
+  if (dtype == FIRN_LIST)
+    return "list";
   return dtype > 0 && dtype < FIRN_DTYPE_COUNT ? names[dtype] : names[0];
 }
 
 int64_t firn_tensor_bytes(const firn_tensor *tensor) {
   if (!tensor || tensor->rank < 0 || tensor->rank > FIRN_TENSOR_MAX_RANK)
     return -1;
-  return countBytes(tensor->dtype, countElements(tensor->dims, tensor->rank));
+  int64_t count = countElements(tensor->dims, tensor->rank);
+  if (tensor->dtype == FIRN_LIST)
+    return count < 0 || count > INT64_MAX / 256 ? -1 : count * int64_t(sizeof(firn_tensor));
+  return countBytes(tensor->dtype, count);
 }
 
 int32_t firn_model_input_count(const firn_model *model) { return model ? model->desc->input_count : 0; }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/src/Error.h"
+#include "runtime/src/Lists.h"
 #include "runtime/src/Machine.h"
 #include "runtime/src/Variants.h"
 
@@ -112,6 +113,8 @@ void releaseTables(firn_model &model) {
 }
 
 const char *portText(const firn_model &model, const firn_port &port, char *text, size_t capacity) {
+  if (port.buffer >= 0 && isList(model.desc->buffers[port.buffer]))
+    return formText(model.desc->buffers[port.buffer].form, port.dtype, text, capacity);
   text[0] = 0;
   appendText(text, capacity, "%s[", firn_dtype_name(port.dtype));
   for (int32_t d = 0; d < port.rank; ++d) {

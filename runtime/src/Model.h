@@ -36,6 +36,7 @@ struct firn_model {
   bool hasDynamicInputs;
   bool hasParallelSteps;
   bool hasSymbols;
+  bool hasLists;
 
   firn_model *variants;
   int32_t variantCount;

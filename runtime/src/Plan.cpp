@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/src/Error.h"
+#include "runtime/src/Lists.h"
 #include "runtime/src/Values.h"
 
 namespace firn::runtime {
@@ -43,6 +44,8 @@ firn_status wrongType(const firn_model &model, int32_t index, const firn_tensor 
 firn_status checkInputType(const firn_model &model, int32_t index, const firn_tensor &given, bool withData,
                            firn_error *error) {
   const firn_port &port = model.desc->inputs[index];
+  if (port.buffer >= 0 && isList(model.desc->buffers[port.buffer]))
+    return checkListInput(port.name, model.desc->buffers[port.buffer], given, withData, error);
   if (isAbsent(given)) {
     char wanted[256];
     return port.optional ? FIRN_OK
@@ -131,6 +134,10 @@ firn_status sizeBuffers(Plan &plan, const firn_model &model, firn_error *error) 
   for (int32_t i = 0; i < desc.buffer_count; ++i) {
     const firn_buffer &buffer = desc.buffers[i];
     bool isLate = false;
+    if (isList(buffer)) { // in items of the session
+      plan.bytes[i] = 0;
+      continue;
+    }
     for (int32_t d = 0; d < buffer.rank; ++d)
       isLate |= desc.values[buffer.dims[d]].late != 0;
     plan.bytes[i] = isLate ? -1 : countBytes(buffer.dtype, countElements(plan.values, buffer.dims, buffer.rank));
@@ -225,7 +232,7 @@ bool isPlannedFor(const Plan &plan, const firn_model &model, const firn_tensor *
     return false;
   for (int32_t i = 0; i < model.desc->input_count; ++i) {
     const int64_t *dims = plan.inputDims + i * FIRN_TENSOR_MAX_RANK;
-    for (int32_t d = 0; d < inputs[i].rank && !isAbsent(inputs[i]); ++d)
+    for (int32_t d = 0; d < model.desc->inputs[i].rank && !isAbsent(inputs[i]); ++d)
       if (inputs[i].dims[d] != dims[d])
         return false;
   }

@@ -36,6 +36,10 @@ size_t layOut(firn_session &session, char *memory) {
   take(session.views, model.mostViews);
   take(session.states, desc.input_count);
   take(session.withStates, desc.input_count);
+  if (model.hasLists) {
+    take(session.lists, desc.buffer_count);
+    take(session.items, 1);
+  }
   return size_t(memory - begin);
 }
 
@@ -50,7 +54,9 @@ void fillArguments(firn_session &session) {
   const firn_model_desc &desc = *model.desc;
   for (int32_t i = 0; i < desc.buffer_count; ++i) {
     const firn_buffer &buffer = desc.buffers[i];
-    if (buffer.kind == FIRN_BUFFER_ARENA)
+    if (isList(buffer))
+      session.addresses[i] = reinterpret_cast<char *>(session.lists + i);
+    else if (buffer.kind == FIRN_BUFFER_ARENA)
       session.addresses[i] = session.owner().arena.data + session.plan.offsets[i];
     else if (buffer.kind == FIRN_BUFFER_WEIGHT) // never written: validation saw to that
       session.addresses[i] = model.strings[i] ? reinterpret_cast<char *>(model.strings[i])
@@ -159,6 +165,8 @@ firn_status bindPorts(firn_session &session) {
   const firn_model_desc &desc = *session.desc;
   for (int32_t i = 0; i < desc.buffer_count; ++i) {
     const firn_buffer &buffer = desc.buffers[i];
+    if (isList(buffer))
+      continue;
     if (buffer.kind == FIRN_BUFFER_INPUT)
       FIRN_CHECK_STATUS(bindInput(session, int32_t(buffer.offset), session.addresses[i]));
     else if (session.isLateRoot(i) && buffer.kind != FIRN_BUFFER_ALIAS)
@@ -166,6 +174,8 @@ firn_status bindPorts(firn_session &session) {
     else if (buffer.kind == FIRN_BUFFER_OUTPUT)
       FIRN_CHECK_STATUS(placeOutput(session, i, session.plan.bytes[i]));
   }
+  if (session.lists)
+    FIRN_CHECK_STATUS(bindLists(session));
   for (int32_t i = 0; i < session.patchCount; ++i)
     session.arguments[session.patches[2 * i]] = session.addresses[session.patches[2 * i + 1]];
   if (session.model->hasSymbols) { // nothing of an earlier run may be seen
@@ -178,6 +188,8 @@ firn_status bindPorts(firn_session &session) {
 }
 
 firn_status finishOutput(firn_session &session, int32_t index) {
+  if (isList(session.desc->buffers[session.desc->outputs[index].buffer]))
+    return finishListOutput(session, index);
   describeOutput(session, index);
   firn_tensor &output = session.outputs[index];
   int32_t root = session.model->root[session.desc->outputs[index].buffer];
@@ -456,6 +468,7 @@ void firn_session_destroy(firn_session *session) {
   if (session->ownsPool)
     firn_pool_destroy(session->pool);
   if (session->tables) {
+    freeLists(*session);
     for (int32_t i = 0; i < session->desc->buffer_count; ++i)
       release(allocator, session->kept[i]);
     for (int32_t i = 0; i < session->desc->input_count; ++i) {
@@ -497,8 +510,8 @@ int32_t firn_session_threads(const firn_session *session) {
 int64_t firn_session_memory(const firn_session *session) {
   if (!session)
     return 0;
-  int64_t sum = int64_t(session->tablesBytes) + session->scratch.capacity + session->bump.bytes() +
-                (session->ownsArena ? session->arena.capacity : 0);
+  int64_t sum = listBytes(*session) + int64_t(session->tablesBytes) + session->scratch.capacity +
+                session->bump.bytes() + (session->ownsArena ? session->arena.capacity : 0);
   for (int32_t i = 0; i < session->desc->buffer_count; ++i)
     sum += session->kept[i].capacity;
   for (int32_t i = 0; i < session->desc->input_count; ++i)

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/src/Error.h"
+#include "runtime/src/Lists.h"
 #include "runtime/src/Memory.h"
 #include "runtime/src/Model.h"
 #include "runtime/src/Plan.h"
@@ -49,10 +50,12 @@ struct firn_session {
   int64_t *dims;    // per step, its dims
   int32_t *patches; // of `arguments` that are inputs or outputs: index, root
   int32_t patchCount;
-  firn_view *views;             // of one reference step
-  firn::runtime::State *states; // per input
-  firn_tensor *withStates;      // per input: the caller's tensor or the state
-  int32_t stateCount;           // of bound inputs
+  firn_view *views;                // of one reference step
+  firn::runtime::State *states;    // per input
+  firn_tensor *withStates;         // per input: the caller's tensor or the state
+  int32_t stateCount;              // of bound inputs
+  firn::runtime::List *lists;      // per buffer that is a root and a list; NULL in models without
+  firn::runtime::ItemStore *items; // of the lists
 
   Block arena;
   bool ownsArena;

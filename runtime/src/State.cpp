@@ -22,13 +22,17 @@ firn_status checkBinding(firn_session &session, int32_t output, int32_t input) {
   const firn_model &model = *session.model;
   const firn_port &from = session.desc->outputs[output], &to = session.desc->inputs[input];
   char made[256], taken[256];
-  bool fits = from.dtype == to.dtype && from.rank == to.rank;
+  bool fits = from.dtype == to.dtype && from.rank == to.rank &&
+              (to.buffer < 0 || session.desc->buffers[from.buffer].form == session.desc->buffers[to.buffer].form);
   for (int32_t d = 0; fits && d < to.rank; ++d)
     fits = !model.isConstant[from.dims[d]] || !model.isConstant[to.dims[d]] ||
            model.constants[from.dims[d]] == model.constants[to.dims[d]];
   if (!fits)
     return fail(&session.error, FIRN_BAD_SHAPE, "output '%s' is %s, input '%s' is %s: one cannot become the other",
                 from.name, portText(model, from, made, sizeof made), to.name, portText(model, to, taken, sizeof taken));
+  if (isList(session.desc->buffers[from.buffer]))
+    return fail(&session.error, FIRN_BAD_ARGUMENT, "output '%s' is %s, which no state keeps", from.name,
+                portText(model, from, made, sizeof made));
   if (from.dtype == FIRN_STRING)
     return fail(&session.error, FIRN_BAD_ARGUMENT, "output '%s' has texts, which no state keeps", from.name);
   if (!hasOwnMemory(model, output))

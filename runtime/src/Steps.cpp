@@ -1,7 +1,7 @@
 // The executor's program: steps, one after another.
 #include <string.h>
 
-#include "runtime/src/Session.h"
+#include "runtime/src/Steps.h"
 #include "runtime/src/Values.h"
 
 namespace firn::runtime {
@@ -29,11 +29,6 @@ int64_t bufferBytes(const firn_session &session, int32_t buffer) {
   return countBytes(table.dtype, countElements(session.plan.values, table.dims, table.rank));
 }
 
-// Bytes that are at the address of `root` now.
-int64_t heldBytes(const firn_session &session, int32_t root) {
-  return session.isLateRoot(root) ? session.held[root] : session.plan.bytes[root];
-}
-
 firn_status impossibleSize(firn_session &session, const firn_step &step, int32_t buffer) {
   const firn_buffer &table = session.desc->buffers[buffer];
   firn_tensor tensor{};
@@ -46,7 +41,12 @@ firn_status impossibleSize(firn_session &session, const firn_step &step, int32_t
               tensorText(tensor, text, sizeof text));
 }
 
-// Makes room for a late buffer that `step` is about to write.
+} // namespace
+
+int64_t heldBytes(const firn_session &session, int32_t root) {
+  return session.isLateRoot(root) ? session.held[root] : session.plan.bytes[root];
+}
+
 firn_status prepareWrite(firn_session &session, const firn_step &step, int32_t position) {
   int32_t buffer = step.buffers[position];
   if (buffer < 0 || !session.isLateRoot(session.model->root[buffer]))
@@ -80,6 +80,8 @@ firn_status gatherBuffer(firn_session &session, const firn_step &step, int32_t p
   argument = session.addresses[root];
   return FIRN_OK;
 }
+
+namespace {
 
 // Brings the arguments of a late step up to date; those of others were prepared before the run.
 firn_status gather(firn_session &session, int32_t index, bool withWrites = true) {
@@ -127,20 +129,43 @@ void *takeScratch(firn_call *call, int64_t bytes) {
   return session->bump.take(session->allocator, bytes);
 }
 
-void makeView(const firn_session &session, int32_t buffer, void *data, firn_view &view) {
+} // namespace
+
+firn_status makeView(firn_session &session, const firn_step &step, int32_t buffer, void *data, firn_view &view) {
   if (buffer < 0) {
     view.data = nullptr;
     view.dtype = FIRN_DTYPE_NONE;
     view.rank = -1;
-    return;
+    return FIRN_OK;
   }
   const firn_buffer &table = session.desc->buffers[buffer];
+  if (isList(table)) {
+    List &list = session.lists[session.model->root[buffer]];
+    if (table.form != FIRN_FORM_UNRANKED) {
+      view.data = &list;
+      view.dtype = FIRN_LIST;
+      view.rank = 1;
+      view.dims[0] = list.count;
+      view.dims[FIRN_LIST_FORM] = table.form;
+      view.dims[FIRN_LIST_DTYPE] = table.dtype;
+      view.dims[FIRN_LIST_KEY] = FIRN_DTYPE_NONE;
+      view.dims[FIRN_LIST_RANK] = -1;
+      return FIRN_OK;
+    }
+    if (list.count != 1)
+      return fail(&session.error, FIRN_FAILED, "node '%s' reads a tensor that has no value", step.name);
+    view = list.items()[0]->view;
+    return FIRN_OK;
+  }
   view.data = data;
   view.dtype = table.dtype;
   view.rank = table.rank;
   for (int32_t d = 0; d < table.rank; ++d)
     view.dims[d] = session.plan.values[table.dims[d]];
+  return FIRN_OK;
 }
+
+namespace {
 
 firn_status callFailed(firn_session &session, const firn_step &step, int32_t status, const char *message) {
   if (status == FIRN_CALL_NO_MEMORY)
@@ -149,22 +174,25 @@ firn_status callFailed(firn_session &session, const firn_step &step, int32_t sta
               message[0] ? message : "failed without a reason");
 }
 
-// Sets the SYMBOL values of the outputs' dims from what `infer` found, and checks the other dims.
+} // namespace
+
 firn_status takeInferredDims(firn_session &session, const firn_step &step, const firn_view *outputs) {
   const int32_t *buffers = step.buffers + step.input_count;
   int32_t count = step.buffer_count - step.input_count;
+  const char *what = step.op ? step.op->name : step.kind_name;
+  auto isTensor = [&](int32_t o) { return buffers[o] >= 0 && !isList(session.desc->buffers[buffers[o]]); };
   for (int32_t o = 0; o < count; ++o) {
-    if (buffers[o] < 0)
+    if (!isTensor(o))
       continue;
     const firn_buffer &table = session.desc->buffers[buffers[o]];
     if (outputs[o].dtype != table.dtype || outputs[o].rank != table.rank)
       return fail(&session.error, FIRN_FAILED, "node '%s' (%s): output %d is %s of rank %d, expected %s of rank %d",
-                  step.name, step.op->name, o, firn_dtype_name(outputs[o].dtype), outputs[o].rank,
-                  firn_dtype_name(table.dtype), table.rank);
+                  step.name, what, o, firn_dtype_name(outputs[o].dtype), outputs[o].rank, firn_dtype_name(table.dtype),
+                  table.rank);
   }
   // Backwards, so that the first of several places of a symbol decides, and the others are compared with it.
   for (int32_t o = count - 1; o >= 0; --o) {
-    if (buffers[o] < 0)
+    if (!isTensor(o))
       continue;
     const firn_buffer &table = session.desc->buffers[buffers[o]];
     for (int32_t d = table.rank - 1; d >= 0; --d)
@@ -174,14 +202,55 @@ firn_status takeInferredDims(firn_session &session, const firn_step &step, const
   session.hasStaleValues = true;
   refreshValues(session);
   for (int32_t o = 0; o < count; ++o) {
-    if (buffers[o] < 0)
+    if (!isTensor(o))
       continue;
     const firn_buffer &table = session.desc->buffers[buffers[o]];
     for (int32_t d = 0; d < table.rank; ++d)
       if (session.plan.values[table.dims[d]] != outputs[o].dims[d])
         return fail(&session.error, FIRN_FAILED, "node '%s' (%s): dimension %d of output %d is %lld, expected %lld",
-                    step.name, step.op->name, d, o, static_cast<long long>(outputs[o].dims[d]),
+                    step.name, what, d, o, static_cast<long long>(outputs[o].dims[d]),
                     static_cast<long long>(session.plan.values[table.dims[d]]));
+  }
+  return FIRN_OK;
+}
+
+namespace {
+
+// --- lists of reference kernels ---
+
+const firn_view *itemOfList(firn_call *, const firn_view *list, int64_t i) {
+  const auto *items = static_cast<const List *>(list->data);
+  return i >= 0 && i < items->count ? &items->items()[i]->view : nullptr;
+}
+
+const firn_view *appendToList(firn_call *call, const firn_view *list, int32_t dtype, const int64_t *dims,
+                              int32_t rank) {
+  auto *session = static_cast<firn_session *>(call->context);
+  auto *to = static_cast<List *>(list->data);
+  Item *item;
+  if (makeItem(*session, dtype, dims, rank, "", item) != FIRN_OK ||
+      insertItem(*session, *to, to->count, item, "") != FIRN_OK)
+    return nullptr;
+  return &item->view;
+}
+
+// Empties the lists that a reference step writes; an unranked output gets an item of the type that `infer` found.
+firn_status prepareLists(firn_session &session, const firn_step &step, const firn_view *outputs) {
+  for (int32_t i = step.input_count; i < step.buffer_count; ++i) {
+    if (step.buffers[i] < 0 || !isList(session.desc->buffers[step.buffers[i]]))
+      continue;
+    const firn_buffer &table = session.desc->buffers[step.buffers[i]];
+    List &list = session.lists[session.model->root[step.buffers[i]]];
+    clearList(session, list);
+    if (table.form != FIRN_FORM_UNRANKED)
+      continue;
+    const firn_view &found = outputs[i - step.input_count];
+    if (table.dtype != FIRN_DTYPE_NONE && found.dtype != table.dtype)
+      return fail(&session.error, FIRN_FAILED, "node '%s' (%s): output %d has another element type than %s", step.name,
+                  step.op->name, i - step.input_count, firn_dtype_name(table.dtype));
+    Item *item;
+    FIRN_CHECK_STATUS(makeItem(session, found.dtype, found.dims, found.rank, step.name, item));
+    FIRN_CHECK_STATUS(insertItem(session, list, 0, item, step.name));
   }
   return FIRN_OK;
 }
@@ -192,9 +261,13 @@ firn_status runReference(firn_session &session, int32_t index, const firn_step &
   void **arguments = session.arguments + session.model->argumentStart[index];
   firn_view *inputs = session.views, *outputs = session.views + step.input_count;
   for (int32_t i = 0; i < step.input_count; ++i)
-    makeView(session, step.buffers[i], arguments[i], inputs[i]);
-  for (int32_t i = step.input_count; i < step.buffer_count; ++i)
-    makeView(session, step.buffers[i], nullptr, session.views[i]);
+    FIRN_CHECK_STATUS(makeView(session, step, step.buffers[i], arguments[i], inputs[i]));
+  for (int32_t i = step.input_count; i < step.buffer_count; ++i) {
+    if (step.buffers[i] >= 0 && isList(session.desc->buffers[step.buffers[i]]))
+      session.views[i] = firn_view{}; // wanted, and its type is for `infer` to say
+    else
+      FIRN_CHECK_STATUS(makeView(session, step, step.buffers[i], nullptr, session.views[i]));
+  }
   char message[512] = "";
   int64_t position = session.bump.position();
   firn_call call{};
@@ -209,16 +282,19 @@ firn_status runReference(firn_session &session, int32_t index, const firn_step &
   call.scratch = takeScratch;
   call.context = &session;
   call.random = &session.random;
+  call.item = itemOfList;
+  call.append = appendToList;
   if (infers) {
     if (int32_t status = step.op->infer(&call))
       return callFailed(session, step, status, message);
     FIRN_CHECK_STATUS(takeInferredDims(session, step, outputs));
+    FIRN_CHECK_STATUS(prepareLists(session, step, outputs));
     FIRN_CHECK_STATUS(gather(session, index));
   }
   bool makesStrings = false;
   for (int32_t i = step.input_count; i < step.buffer_count; ++i) {
-    makeView(session, step.buffers[i], arguments[i], session.views[i]);
-    makesStrings |= session.views[i].dtype == FIRN_STRING;
+    FIRN_CHECK_STATUS(makeView(session, step, step.buffers[i], arguments[i], session.views[i]));
+    makesStrings |= session.views[i].dtype == FIRN_STRING || session.views[i].dtype == FIRN_LIST;
   }
   int32_t status = step.op->run(&call);
   // The bytes of strings that a step made lie in its scratch: they stay until the next run begins.
@@ -362,6 +438,8 @@ firn_status runPlainStep(firn_session &session, int32_t index, const firn_step &
     return runBind(session, index, step);
   case FIRN_STEP_APPEND:
     return runAppend(session, step);
+  case FIRN_STEP_LIST:
+    return runList(session, step);
   }
   return fail(&session.error, FIRN_FAILED, "%s", step.name); // FIRN_STEP_FAIL
 }

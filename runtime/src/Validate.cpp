@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/src/Error.h"
+#include "runtime/src/Lists.h"
 #include "runtime/src/Model.h"
 #include "runtime/src/Values.h"
 
@@ -91,6 +92,7 @@ private:
   firn_status checkSteps();
   firn_status checkStep(int32_t index);
   firn_status checkStepKind(int32_t index, const firn_step &step);
+  firn_status checkListStep(int32_t index, const firn_step &step);
   firn_status checkWritten(int32_t index, const firn_step &step, int32_t position);
   firn_status checkOperator(int32_t index, const firn_step &step);
   firn_status checkNesting(int32_t begin, int32_t end, int depth);
@@ -192,7 +194,9 @@ firn_status Validator::checkValues() {
 firn_status Validator::checkPort(const firn_port &port, const char *what, int32_t index, bool isInput) {
   if (!holdsText(port.name))
     return bad("the name of %s %d lies outside of its code", what, index);
-  if (port.rank < 0 || port.rank > FIRN_MAX_RANK || firn_dtype_bits(port.dtype) == 0)
+  bool isListPort = port.buffer >= 0 && port.buffer < desc.buffer_count && isList(desc.buffers[port.buffer]);
+  bool hasDtype = firn_dtype_bits(port.dtype) != 0 || (isListPort && port.dtype == FIRN_DTYPE_NONE);
+  if (port.rank < 0 || port.rank > FIRN_MAX_RANK || !hasDtype || (isListPort && (port.rank != 0 || port.optional)))
     return bad("%s '%s' has rank %d and dtype %d", what, port.name, port.rank, port.dtype);
   if (!areValues(port.dims, port.rank))
     return bad("%s '%s' has dimensions that do not exist", what, port.name);
@@ -229,7 +233,12 @@ firn_status Validator::checkPorts() {
 
 firn_status Validator::checkBuffer(int32_t index) {
   const firn_buffer &buffer = desc.buffers[index];
-  if (buffer.rank < 0 || buffer.rank > FIRN_MAX_RANK || firn_dtype_bits(buffer.dtype) == 0)
+  if (buffer.form < 0 || buffer.form >= FIRN_FORM_COUNT ||
+      (isList(buffer) && (buffer.rank != 0 || buffer.kind == FIRN_BUFFER_WEIGHT || buffer.kind == FIRN_BUFFER_ARENA)))
+    return bad("buffer %d has form %d, rank %d and kind %d", index, buffer.form, buffer.rank, buffer.kind);
+  model.hasLists |= isList(buffer);
+  bool hasDtype = firn_dtype_bits(buffer.dtype) != 0 || (isList(buffer) && buffer.dtype == FIRN_DTYPE_NONE);
+  if (buffer.rank < 0 || buffer.rank > FIRN_MAX_RANK || !hasDtype)
     return bad("buffer %d has rank %d and dtype %d", index, buffer.rank, buffer.dtype);
   if (!areValues(buffer.dims, buffer.rank))
     return bad("buffer %d has dimensions that do not exist", index);
@@ -271,7 +280,7 @@ firn_status Validator::checkBuffer(int32_t index) {
     ++model.arenaBufferCount;
     return FIRN_OK;
   case FIRN_BUFFER_LATE:
-    model.isBufferLate[index] = 1;
+    model.isBufferLate[index] = !isList(buffer);
     return FIRN_OK;
   case FIRN_BUFFER_ALIAS:
     if (buffer.offset < 0 || buffer.offset >= desc.buffer_count || buffer.offset == index)
@@ -291,6 +300,8 @@ firn_status Validator::checkBuffers() {
       if (hops > mostNesting)
         return bad("buffer %d is an alias of itself or of too many others", i);
     }
+    if (isList(desc.buffers[i]) != isList(desc.buffers[root]))
+      return bad("buffer %d is an alias of buffer %d, which is of another form", i, root);
     model.root[i] = root;
     model.isBufferLate[i] = model.isBufferLate[root] || isLate(desc.buffers[i].dims, desc.buffers[i].rank);
   }
@@ -338,12 +349,46 @@ firn_status Validator::checkOperator(int32_t index, const firn_step &step) {
     int32_t buffer = step.buffers[step.input_count + i];
     if (buffer < 0)
       continue;
+    model.doesStepInfer[index] |= isList(desc.buffers[buffer]);
     for (int32_t d = 0; d < desc.buffers[buffer].rank; ++d)
       model.doesStepInfer[index] |= desc.values[desc.buffers[buffer].dims[d]].op == FIRN_VALUE_SYMBOL;
   }
+  for (int32_t i = 0; i < step.input_count; ++i) // the shapes of such inputs are not known before
+    model.doesStepInfer[index] |= step.buffers[i] >= 0 && isList(desc.buffers[step.buffers[i]]);
   if (step.buffer_count > model.mostViews)
     model.mostViews = step.buffer_count;
   return FIRN_OK;
+}
+
+firn_status Validator::checkListStep(int32_t index, const firn_step &step) {
+  // Per operation: buffers with the result, and what each is: l a list, t a tensor or a list of one, i an integer or
+  // absent, n an i64, b a bool. MAKE has any number of tensors.
+  static const char *const signatures[FIRN_LIST_OPERATION_COUNT] = {"l",   "l",   "ll", "ll", "ltil",
+                                                                    "lil", "lit", "ln", "lb"};
+  if (step.operation < 0 || step.operation >= FIRN_LIST_OPERATION_COUNT)
+    return bad("step %d (%s) has unknown operation %d", index, step.name, step.operation);
+  const char *signature = signatures[step.operation];
+  int32_t count = step.operation == FIRN_LIST_MAKE ? step.buffer_count : int32_t(strlen(signature));
+  if (count < 1 || step.buffer_count != count || step.input_count != count - 1)
+    return bad("step %d (%s) has %d buffers for operation %d", index, step.name, step.buffer_count, step.operation);
+  for (int32_t i = 0; i < count; ++i) {
+    char wanted = step.operation == FIRN_LIST_MAKE ? (i + 1 < count ? 't' : 'l') : signature[i];
+    if (step.buffers[i] < 0 && wanted == 'i')
+      continue;
+    if (step.buffers[i] < 0)
+      return bad("step %d (%s) lacks buffer %d", index, step.name, i);
+    const firn_buffer &buffer = desc.buffers[step.buffers[i]];
+    bool fits = wanted == 'l'   ? isList(buffer)
+                : wanted == 't' ? true
+                : wanted == 'i' ? !isList(buffer) && (buffer.dtype == FIRN_I64 || buffer.dtype == FIRN_I32)
+                : wanted == 'n' ? !isList(buffer) && buffer.dtype == FIRN_I64
+                                : !isList(buffer) && buffer.dtype == FIRN_BOOL;
+    if (!fits)
+      return bad("step %d (%s) has unfitting buffer %d for operation %d", index, step.name, i, step.operation);
+  }
+  if (step.operation == FIRN_LIST_MOVE)
+    FIRN_CHECK_STATUS(checkWritten(index, step, 0));
+  return checkWritten(index, step, count - 1);
 }
 
 firn_status Validator::checkStepKind(int32_t index, const firn_step &step) {
@@ -393,6 +438,8 @@ firn_status Validator::checkStepKind(int32_t index, const firn_step &step) {
     break;
   case FIRN_STEP_FAIL:
     break;
+  case FIRN_STEP_LIST:
+    return checkListStep(index, step);
   default:
     return bad("step %d (%s) has unknown kind %d", index, step.name, step.kind);
   }
@@ -412,12 +459,15 @@ firn_status Validator::checkStep(int32_t index) {
   if ((step.flops != -1 && !isValue(step.flops)) || (step.bytes != -1 && !isValue(step.bytes)))
     return bad("step %d (%s) has a cost that does not exist", index, step.name);
   bool late = isLate(step.dims, step.dim_count);
+  bool takesLists = step.kind == FIRN_STEP_REFERENCE || step.kind == FIRN_STEP_LIST;
   for (int32_t i = 0; i < step.buffer_count; ++i) {
     int32_t buffer = step.buffers[i];
     if (buffer < -1 || buffer >= desc.buffer_count)
       return bad("step %d (%s) uses buffer %d of %d", index, step.name, buffer, desc.buffer_count);
     if (buffer < 0)
       continue;
+    if (isList(desc.buffers[buffer]) && !takesLists)
+      return bad("step %d (%s) uses buffer %d, which is a list", index, step.name, buffer);
     late |= model.isBufferLate[buffer] != 0;
     const firn_buffer &root = desc.buffers[model.root[buffer]];
     if (root.kind == FIRN_BUFFER_ARENA && (index < root.first_step || index > root.last_step))

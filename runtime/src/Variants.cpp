@@ -41,7 +41,7 @@ firn_status openVariant(const firn_model &model, const firn_model_desc *desc, co
 bool isFor(const firn_model &variant, const firn_tensor *inputs) {
   for (int32_t i = 0; i < variant.desc->input_count; ++i) {
     const firn_port &port = variant.desc->inputs[i];
-    if (isAbsent(inputs[i]))
+    if (isAbsent(inputs[i]) || (port.buffer >= 0 && isList(variant.desc->buffers[port.buffer])))
       continue;
     if (inputs[i].rank != port.rank)
       return false;

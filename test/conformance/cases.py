@@ -10,6 +10,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+import onnx
+
 import product
 from expectations import Expectations
 
@@ -46,8 +48,9 @@ def judge(tools, folder, work, options):
     if meta['outcome'] == 'error':
         return 'was not refused'
     faults = []
+    types = [value.type for value in onnx.load(folder / 'model.onnx', load_external_data=False).graph.output]
     for wanted in [folder / 'test_data_set_0', *sorted(folder.glob('alternative_*'))]:
-        fault = product.compare_outputs(got, wanted, meta['rtol'], meta['atol'])
+        fault = product.compare_outputs(got, wanted, meta['rtol'], meta['atol'], types)
         if not fault:
             return ''
         faults.append(fault)

@@ -78,7 +78,9 @@ class Case:
         self.end, self.why, self.seconds = '', '', 0.
         names = product.model_operators(self.folder / 'model.onnx')
         # What a refusal must name: an operator, or an input where its type is the reason.
-        self.names = names | {f"input '{value.name}'" for value in onnx.load(self.folder / 'model.onnx').graph.input}
+        graph = onnx.load(self.folder / 'model.onnx').graph
+        self.names = names | {f"input '{value.name}'" for value in graph.input}
+        self.output_types = [value.type for value in graph.output]
         self.operator = next(iter(names)) if len(names) == 1 else '(several)'
 
     def judge(self, tools, options):
@@ -101,7 +103,7 @@ class Case:
         if result.status != product.DONE:
             return 'crash', f'{result.describe()}: {first_error(result.message)}'
         try:
-            why = product.compare_outputs(got, data, 1e-3, 1e-7)
+            why = product.compare_outputs(got, data, 1e-3, 1e-7, self.output_types)
         except Exception as error:
             why = f'cannot compare: {error}'
         return ('wrong', why) if why else ('passed', '')

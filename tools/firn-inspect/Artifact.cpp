@@ -54,6 +54,8 @@ Json describePort(const firn_port_info &port, bool isInput) {
       dims.push_back(nullptr);
   }
   Json result = {{"name", port.name}, {"dtype", firn_dtype_name(port.dtype)}, {"dims", dims}};
+  if (port.form != FIRN_FORM_TENSOR)
+    result["form"] = portType(port);
   if (isInput)
     result["optional"] = port.optional != 0;
   return result;
@@ -262,6 +264,8 @@ std::string shortened(const std::string &text) {
 }
 
 std::string portText(const Json &port) {
+  if (port.contains("form"))
+    return port["name"].get<std::string>() + ": " + port["form"].get<std::string>();
   std::string text = port["name"].get<std::string>() + ": " + port["dtype"].get<std::string>() + "[";
   bool isFirst = true;
   for (const Json &dim : port["dims"]) {

@@ -56,7 +56,7 @@ void describeOptions(CLI::App &app, Options &options) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--outputs", options.outputs, "write the outputs there: output_0.pb ...")->type_name("DIR");
-  app.add_flag("--npy", options.asNpy, "write outputs as .npy");
+  app.add_flag("--npy", options.asNpy, "write outputs as .npy, but for sequences and maps");
   app.add_option("--threads", options.threads, "threads, the main one included; 0: one per usable core")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));
@@ -145,11 +145,14 @@ void printOutputs(const std::vector<Tensor> &outputs) {
     std::printf("%s: %s\n", output.name.c_str(), summary(output).c_str());
 }
 
-void writeOutputs(const std::vector<Tensor> &outputs, const Options &options) {
+void writeOutputs(const firn_model *model, const std::vector<Tensor> &outputs, const Options &options) {
   makeFolder(options.outputs);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    writeFile(options.outputs + "/output_" + std::to_string(i) + (options.asNpy ? ".npy" : ".pb"),
-              options.asNpy ? formatNpy(outputs[i]) : formatPb(outputs[i]));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    int32_t form = outputInfo(model, int32_t(i)).form;
+    bool isNpy = options.asNpy && !outputs[i].isList() && outputs[i].dtype != FIRN_DTYPE_NONE;
+    writeFile(options.outputs + "/output_" + std::to_string(i) + (isNpy ? ".npy" : ".pb"),
+              isNpy ? formatNpy(outputs[i]) : formatPb(outputs[i], form));
+  }
 }
 
 void compareOutputs(const firn_model *model, const std::vector<Tensor> &outputs, const Options &options) {
@@ -210,7 +213,7 @@ void run(const Options &options) {
                 firn_session_threads(session.get()), times.front(), times[times.size() / 2]);
   }
   if (!options.outputs.empty())
-    writeOutputs(results, options);
+    writeOutputs(model.get(), results, options);
   if (!options.compare.empty())
     compareOutputs(model.get(), results, options);
 }

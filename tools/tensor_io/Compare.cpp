@@ -41,6 +41,12 @@ bool areEqual(const Tensor &a, const Tensor &b, int64_t i) {
 } // namespace
 
 std::string difference(const Tensor &got, const Tensor &wanted, double rtol, double atol) {
+  if (got.isList() && wanted.isList() && got.items.size() == wanted.items.size()) {
+    for (size_t i = 0; i < got.items.size(); ++i)
+      if (std::string why = difference(got.items[i], wanted.items[i], rtol, atol); !why.empty())
+        return "item " + std::to_string(i) + " " + why;
+    return "";
+  }
   if (got.dtype != wanted.dtype || got.dims != wanted.dims)
     return "is " + got.type() + ", expected " + wanted.type();
   if (isComplex(got.dtype))
@@ -73,6 +79,13 @@ std::string difference(const Tensor &got, const Tensor &wanted, double rtol, dou
 
 std::string summary(const Tensor &tensor) {
   std::string text = tensor.type();
+  if (tensor.dtype == FIRN_DTYPE_NONE)
+    return text;
+  if (tensor.isList()) {
+    for (size_t i = 0; i < std::min<size_t>(tensor.items.size(), 5); ++i)
+      text += "\n  " + summary(tensor.items[i]);
+    return text + (tensor.items.size() > 5 ? "\n  ..." : "");
+  }
   int64_t count = tensor.count();
   if (tensor.dtype != FIRN_STRING && !isComplex(tensor.dtype) && count > 0) {
     double least = INFINITY, most = -INFINITY, sum = 0;

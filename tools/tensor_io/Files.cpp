@@ -70,7 +70,7 @@ void readNumberedPb(const fs::path &folder, const std::string &kind, const std::
     fs::path path = folder / (kind + "_" + std::to_string(i) + ".pb");
     if (!fs::exists(path))
       continue;
-    Tensor tensor = readTensor(path.string(), ports[i].dtype);
+    Tensor tensor = readTensor(path.string(), ports[i]);
     auto port = std::find_if(ports.begin(), ports.end(), [&](const PortName &p) { return p.name == tensor.name; });
     size_t index = size_t(port - ports.begin());
     if (port == ports.end() || result[index].dtype != FIRN_DTYPE_NONE)
@@ -155,11 +155,14 @@ void makeFolder(const std::string &path) {
     throw Failure(BadFile, path + ": cannot be made a folder" + (error ? ": " + error.message() : ""));
 }
 
-Tensor readTensor(const std::string &path, int32_t wanted) {
+Tensor readTensor(const std::string &path, const PortName &port) {
   if (!endsWith(path, ".pb") && !endsWith(path, ".npy"))
     throw Failure(BadCommandLine, path + ": tensors are read from .pb and .npy files");
   std::string bytes = readFile(path);
-  return named(path, [&] { return endsWith(path, ".pb") ? parsePb(bytes) : parseNpy(bytes, wanted); });
+  bool isTensor = port.form == FIRN_FORM_TENSOR || port.form == FIRN_FORM_UNRANKED || port.form == FIRN_FORM_OPTIONAL;
+  if (!isTensor && !endsWith(path, ".pb"))
+    throw Failure(Rejected, path + ": '" + port.name + "' is no tensor: sequences and maps are read from .pb files");
+  return named(path, [&] { return endsWith(path, ".pb") ? parsePb(bytes, port.form) : parseNpy(bytes, port.dtype); });
 }
 
 std::vector<Tensor> readTensors(const std::string &path, const std::string &kind, const std::vector<PortName> &ports) {
@@ -180,7 +183,7 @@ std::vector<Tensor> readTensors(const std::string &path, const std::string &kind
       names.insert(names.end(), {ports[i].name + ".npy", ports[i].name + ".pb"});
     for (const std::string &name : names)
       if (fs::path file = fs::path(path) / name; fs::exists(file)) {
-        result[i] = readTensor(file.string(), ports[i].dtype);
+        result[i] = readTensor(file.string(), ports[i]);
         break;
       }
   }

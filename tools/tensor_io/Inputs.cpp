@@ -61,6 +61,9 @@ Dimensions parseDims(const std::vector<std::string> &texts) {
 // Floats in [-1, 1), integers and bools 0 or 1 (in range for every use as an index), texts of one letter. A dynamic
 // dimension is what --dim says, else 1.
 Tensor randomTensor(const firn_port_info &port, const Dimensions &given, uint64_t seed) {
+  if (port.form != FIRN_FORM_TENSOR)
+    throw Failure(Rejected, std::string("input '") + port.name + "' is a " + portType(port) +
+                                ", for which there are no random values\n  fix: give it with --input NAME=@FILE.pb");
   std::vector<int64_t> dims(port.dims, port.dims + port.rank);
   for (size_t d = 0; d < dims.size(); ++d)
     if (dims[d] < 0) {
@@ -146,19 +149,28 @@ firn_port_info outputInfo(const firn_model *model, int32_t index) { return descr
 std::vector<PortName> inputNames(const firn_model *model) {
   std::vector<PortName> names;
   for (int32_t i = 0; i < firn_model_input_count(model); ++i)
-    names.push_back({inputInfo(model, i).name, inputInfo(model, i).dtype});
+    names.push_back({inputInfo(model, i).name, inputInfo(model, i).dtype, inputInfo(model, i).form});
   return names;
 }
 
 std::vector<PortName> outputNames(const firn_model *model) {
   std::vector<PortName> names;
   for (int32_t i = 0; i < firn_model_output_count(model); ++i)
-    names.push_back({outputInfo(model, i).name, outputInfo(model, i).dtype});
+    names.push_back({outputInfo(model, i).name, outputInfo(model, i).dtype, outputInfo(model, i).form});
   return names;
 }
 
 std::string portType(const firn_port_info &port) {
-  std::string text = firn_dtype_name(port.dtype);
+  static const char *const forms[][2] = {{"", ""},
+                                         {"", "[any rank]"},
+                                         {"sequence of ", ""},
+                                         {"optional ", ""},
+                                         {"optional sequence of ", ""},
+                                         {"map to ", ""},
+                                         {"sequence of maps to ", ""}};
+  std::string text = port.dtype == FIRN_DTYPE_NONE ? "any type" : firn_dtype_name(port.dtype);
+  if (port.form > FIRN_FORM_TENSOR && size_t(port.form) < sizeof forms / sizeof forms[0])
+    return forms[port.form][0] + text + forms[port.form][1];
   text += '[';
   for (int32_t d = 0; d < port.rank; ++d) {
     text += d ? "," : "";
@@ -179,7 +191,7 @@ std::vector<Tensor> makeInputs(const firn_model *model, const InputOptions &opti
     if (index < 0)
       throw Failure(Rejected, "the model has no input '" + name + "'; its inputs are " + portTypes(model));
     if (value.substr(0, 1) == "@") {
-      result[size_t(index)] = readTensor(value.substr(1), ports[size_t(index)].dtype);
+      result[size_t(index)] = readTensor(value.substr(1), ports[size_t(index)]);
     } else if (value == "random" || value.substr(0, 7) == "random:") {
       uint64_t seed = value == "random" ? 0 : parseNumber<uint64_t>(value.substr(7), "--input " + name);
       result[size_t(index)] = randomTensor(inputInfo(model, index), dims, seed);
@@ -190,7 +202,8 @@ std::vector<Tensor> makeInputs(const firn_model *model, const InputOptions &opti
   std::string missing;
   for (size_t i = 0; i < ports.size(); ++i) {
     firn_port_info port = inputInfo(model, int32_t(i));
-    if (result[i].dtype != FIRN_DTYPE_NONE || port.optional)
+    bool mayBeAbsent = port.optional || port.form == FIRN_FORM_OPTIONAL || port.form == FIRN_FORM_OPTIONAL_SEQUENCE;
+    if (result[i].dtype != FIRN_DTYPE_NONE || mayBeAbsent)
       continue;
     if (options.isRandomAllowed)
       result[i] = randomTensor(port, dims, i);

@@ -141,8 +141,32 @@ Tensor::Tensor(int32_t elementType, std::vector<int64_t> shape) : dtype(elementT
   std::memset(memory.get(), 0, rounded);
 }
 
-Tensor Tensor::borrow(const firn_tensor &tensor) {
+Tensor Tensor::list(std::vector<Tensor> tensors) {
   Tensor result;
+  result.dtype = FIRN_LIST;
+  result.dims = {int64_t(tensors.size())};
+  result.items = std::move(tensors);
+  result.size = int64_t(result.items.size() * sizeof(firn_tensor));
+  result.memory.reset(static_cast<char *>(std::calloc(result.items.size() + 1, sizeof(firn_tensor))));
+  if (!result.memory)
+    throw Failure(Rejected, "no memory for a list of tensors");
+  for (size_t i = 0; i < result.items.size(); ++i) {
+    firn_tensor view = result.items[i].view();
+    std::memcpy(result.memory.get() + i * sizeof view, &view, sizeof view);
+  }
+  return result;
+}
+
+Tensor Tensor::borrow(const firn_tensor &tensor) {
+  if (tensor.dtype == FIRN_LIST) {
+    std::vector<Tensor> items;
+    for (int64_t i = 0; i < tensor.dims[0]; ++i)
+      items.push_back(borrow(static_cast<const firn_tensor *>(tensor.data)[i]));
+    return list(std::move(items));
+  }
+  Tensor result;
+  if (tensor.dtype == FIRN_DTYPE_NONE)
+    return result;
   result.dtype = tensor.dtype;
   result.dims.assign(tensor.dims, tensor.dims + tensor.rank);
   result.size = firn_tensor_bytes(&tensor);
@@ -155,7 +179,7 @@ Tensor Tensor::borrow(const firn_tensor &tensor) {
   return result;
 }
 
-int64_t Tensor::count() const { return checkedCount(dtype, dims); }
+int64_t Tensor::count() const { return isList() ? int64_t(items.size()) : checkedCount(dtype, dims); }
 
 firn_tensor Tensor::view() const {
   firn_tensor result{};
@@ -174,7 +198,11 @@ void Tensor::linkStrings() {
     texts[i] = {strings[i].data(), int64_t(strings[i].size())};
 }
 
-std::string Tensor::type() const { return typeText(dtype, dims.data(), int32_t(dims.size())); }
+std::string Tensor::type() const {
+  if (dtype == FIRN_DTYPE_NONE)
+    return "absent";
+  return typeText(dtype, dims.data(), int32_t(dims.size()));
+}
 
 int64_t elementAsInt(const Tensor &tensor, int64_t i) {
   const char *data = tensor.data();

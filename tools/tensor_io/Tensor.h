@@ -24,19 +24,23 @@ public:
 };
 
 /// A tensor that owns its elements, 64-byte aligned, unless it borrows them. Elements of strings are firn_text that
-/// point into `strings`.
+/// point into `strings`. With dtype FIRN_LIST it is a list of tensors (firn.h says which make a sequence or a map): its
+/// elements are firn_tensor that point into `items`.
 class Tensor {
 public:
   std::string name;
   int32_t dtype = FIRN_DTYPE_NONE;
   std::vector<int64_t> dims;
   std::vector<std::string> strings;
+  std::vector<Tensor> items;
 
   Tensor() = default;
   /// Zeroed elements; throws Failure if the size cannot be.
   Tensor(int32_t elementType, std::vector<int64_t> shape);
   /// What a run returned, borrowed: the memory must outlive it. Texts of strings are copied.
   static Tensor borrow(const firn_tensor &tensor);
+  static Tensor list(std::vector<Tensor> tensors);
+  bool isList() const { return dtype == FIRN_LIST; }
 
   char *data() { return memory.get(); }
   const char *data() const { return memory.get(); }

@@ -31,22 +31,35 @@ private:
   bool isText;
 };
 
-void Writer::writeValue(const model::Value &value, v1::Value &proto) {
-  proto.set_name(value.name);
-  proto.set_doc(value.doc);
-  if (value.type.kind != model::Type::Kind::Tensor)
+static void writeType(const model::Type &type, v1::Type &proto) {
+  using Kind = model::Type::Kind;
+  if (type.kind == Kind::Sequence || type.kind == Kind::Optional || type.kind == Kind::Map) {
+    proto.set_form(type.kind == Kind::Sequence   ? v1::Type::SEQUENCE
+                   : type.kind == Kind::Optional ? v1::Type::OPTIONAL
+                                                 : v1::Type::MAP);
+    proto.set_dtype(v1::DType(type.dtype));
+    return writeType(*type.element, *proto.mutable_element());
+  }
+  if (type.kind != Kind::Tensor)
     return;
-  proto.mutable_type()->set_dtype(v1::DType(value.type.dtype));
-  if (!value.type.dims)
+  proto.set_dtype(v1::DType(type.dtype));
+  if (!type.dims)
     return;
-  v1::Shape *shape = proto.mutable_type()->mutable_shape();
-  for (const model::Dim &dim : *value.type.dims) {
+  v1::Shape *shape = proto.mutable_shape();
+  for (const model::Dim &dim : *type.dims) {
     int64_t size;
     // A symbol that reads as a size or as no symbol at all is marked as one.
     bool isMarked = !dim.symbol.empty() &&
                     (!llvm::StringRef(dim.symbol).getAsInteger(10, size) || dim.symbol[0] == '$' || dim.symbol == "?");
     shape->add_dims(dim.size ? std::to_string(*dim.size) : (isMarked ? "$" : "") + dim.symbol);
   }
+}
+
+void Writer::writeValue(const model::Value &value, v1::Value &proto) {
+  proto.set_name(value.name);
+  proto.set_doc(value.doc);
+  if (value.type.kind != model::Type::Kind::Unknown)
+    writeType(value.type, *proto.mutable_type());
 }
 
 // Few numbers are written as numbers in text files, for people.
@@ -133,6 +146,9 @@ void Writer::writeAttribute(const model::Attribute &attribute, v1::Attribute &pr
     proto.mutable_strings();
     for (const std::string &text : attribute.strings)
       proto.mutable_strings()->add_values(text);
+    break;
+  case Kind::Type:
+    writeType(attribute.type, *proto.mutable_type());
     break;
   default:
     break;

@@ -35,24 +35,42 @@ private:
   int64_t sideFileBytes;
 };
 
+static void writeType(const model::Type &type, onnx::TypeProto &proto) {
+  using Kind = model::Type::Kind;
+  switch (type.kind) {
+  case Kind::Tensor: {
+    onnx::TypeProto_Tensor *tensor = proto.mutable_tensor_type();
+    tensor->set_elem_type(type.dtype);
+    if (!type.dims)
+      return;
+    tensor->mutable_shape();
+    for (const model::Dim &dim : *type.dims) {
+      onnx::TensorShapeProto_Dimension *written = tensor->mutable_shape()->add_dim();
+      if (dim.size)
+        written->set_dim_value(*dim.size);
+      else if (!dim.symbol.empty())
+        written->set_dim_param(dim.symbol);
+    }
+    return;
+  }
+  case Kind::Sequence:
+    return writeType(*type.element, *proto.mutable_sequence_type()->mutable_elem_type());
+  case Kind::Optional:
+    return writeType(*type.element, *proto.mutable_optional_type()->mutable_elem_type());
+  case Kind::Map:
+    proto.mutable_map_type()->set_key_type(type.dtype);
+    return writeType(*type.element, *proto.mutable_map_type()->mutable_value_type());
+  default:
+    return;
+  }
+}
+
 void Writer::writeValue(const model::Value &value, onnx::ValueInfoProto &proto) {
   proto.set_name(value.name);
   if (!value.doc.empty())
     proto.set_doc_string(value.doc);
-  if (value.type.kind != model::Type::Kind::Tensor)
-    return;
-  onnx::TypeProto_Tensor *tensor = proto.mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(value.type.dtype);
-  if (!value.type.dims)
-    return;
-  tensor->mutable_shape();
-  for (const model::Dim &dim : *value.type.dims) {
-    onnx::TensorShapeProto_Dimension *written = tensor->mutable_shape()->add_dim();
-    if (dim.size)
-      written->set_dim_value(*dim.size);
-    else if (!dim.symbol.empty())
-      written->set_dim_param(dim.symbol);
-  }
+  if (value.type.kind != model::Type::Kind::Unknown)
+    writeType(value.type, *proto.mutable_type());
 }
 
 void Writer::writeTensor(const model::Tensor &tensor, onnx::TensorProto &proto) {
@@ -118,6 +136,10 @@ void Writer::writeAttribute(const model::Attribute &attribute, onnx::AttributePr
     proto.set_type(onnx::AttributeProto::STRINGS);
     for (const std::string &text : attribute.strings)
       proto.add_strings(text);
+    break;
+  case Kind::Type:
+    proto.set_type(onnx::AttributeProto::TYPE_PROTO);
+    writeType(attribute.type, *proto.mutable_tp());
     break;
   default:
     break;

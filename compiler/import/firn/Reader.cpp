@@ -46,25 +46,39 @@ private:
   const char *exceeded = nullptr; // the option whose limit the constant that is being read exceeds
 };
 
-model::Value Reader::readValue(const v1::Value &proto) {
-  model::Value value;
-  value.name = proto.name();
-  value.doc = proto.doc();
-  if (!proto.has_type())
-    return value;
-  value.type.kind = model::Type::Kind::Tensor;
-  value.type.dtype = proto.type().dtype();
-  if (!proto.type().has_shape())
-    return value;
-  value.type.dims.emplace();
-  for (const std::string &text : proto.type().shape().dims()) {
-    model::Dim &dim = value.type.dims->emplace_back();
+static model::Type readType(const v1::Type &proto) {
+  using Kind = model::Type::Kind;
+  model::Type type;
+  type.dtype = proto.dtype();
+  if (proto.form() != v1::Type::TENSOR) {
+    type.kind = proto.form() == v1::Type::SEQUENCE   ? Kind::Sequence
+                : proto.form() == v1::Type::OPTIONAL ? Kind::Optional
+                : proto.form() == v1::Type::MAP      ? Kind::Map
+                                                     : Kind::Unknown;
+    type.element = std::make_shared<model::Type>(readType(proto.element()));
+    return type;
+  }
+  type.kind = Kind::Tensor;
+  if (!proto.has_shape())
+    return type;
+  type.dims.emplace();
+  for (const std::string &text : proto.shape().dims()) {
+    model::Dim &dim = type.dims->emplace_back();
     int64_t size;
     if (!llvm::StringRef(text).getAsInteger(10, size) && size >= 0)
       dim.size = size;
     else if (!text.empty() && text != "?")
       dim.symbol = text[0] == '$' ? text.substr(1) : text;
   }
+  return type;
+}
+
+model::Value Reader::readValue(const v1::Value &proto) {
+  model::Value value;
+  value.name = proto.name();
+  value.doc = proto.doc();
+  if (proto.has_type())
+    value.type = readType(proto.type());
   return value;
 }
 
@@ -289,6 +303,10 @@ model::Attribute Reader::readAttribute(const v1::Attribute &proto, llvm::StringR
     attribute.kind = Kind::Graph;
     attribute.graph = std::make_shared<model::Graph>();
     readGraph(proto.graph(), *attribute.graph, depth + 1);
+    break;
+  case v1::Attribute::kType:
+    attribute.kind = Kind::Type;
+    attribute.type = readType(proto.type());
     break;
   case v1::Attribute::kReference:
     attribute.kind = Kind::Reference;

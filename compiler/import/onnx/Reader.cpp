@@ -79,12 +79,16 @@ model::Type Reader::readType(const onnx::TypeProto &proto) {
     break;
   case onnx::TypeProto::kSequenceType:
     type.kind = model::Type::Kind::Sequence;
+    type.element = std::make_shared<model::Type>(readType(proto.sequence_type().elem_type()));
     break;
   case onnx::TypeProto::kMapType:
     type.kind = model::Type::Kind::Map;
+    type.dtype = proto.map_type().key_type();
+    type.element = std::make_shared<model::Type>(readType(proto.map_type().value_type()));
     break;
   case onnx::TypeProto::kOptionalType:
     type.kind = model::Type::Kind::Optional;
+    type.element = std::make_shared<model::Type>(readType(proto.optional_type().elem_type()));
     break;
   default:
     break;
@@ -153,6 +157,10 @@ model::Attribute Reader::readAttribute(const onnx::AttributeProto &proto, llvm::
   case onnx::AttributeProto::STRINGS:
     attribute.kind = Kind::Strings;
     attribute.strings.assign(proto.strings().begin(), proto.strings().end());
+    break;
+  case onnx::AttributeProto::TYPE_PROTO:
+    attribute.kind = Kind::Type;
+    attribute.type = readType(proto.tp());
     break;
   default:
     attribute.kind = Kind::Other;

@@ -153,6 +153,8 @@ char kindLetter(model::Attribute::Kind kind) {
     return 'I';
   case Kind::Strings:
     return 'S';
+  case Kind::Type:
+    return 'y';
   default:
     return 0;
   }

@@ -73,6 +73,7 @@ const Change changes[] = {
     {"Scan", INT64_MAX, upgrade::scanToLoop},
     {"Scatter", INT64_MAX, upgrade::scatter},
     {"Selu", 6, upgrade::selu6},
+    {"SequenceMap", INT64_MAX, upgrade::sequenceMapToLoop},
     {"Slice", 10, upgrade::slice10},
     {"Softmax", 13, upgrade::softmax13},
     {"Split", 2, upgrade::split2},
@@ -132,10 +133,14 @@ public:
       facts.known[tensor.name] = {tensor.dtype, int64_t(tensor.dims.size())};
       facts.constants[tensor.name] = &tensor;
     }
-    for (const model::Value &input : graph.inputs)
-      if (facts.constants.erase(input.name); input.type.kind == model::Type::Kind::Tensor)
-        facts.known[input.name] = {input.type.dtype,
-                                   input.type.dims ? std::optional<int64_t>(input.type.dims->size()) : std::nullopt};
+    for (const model::Value &input : graph.inputs) {
+      facts.constants.erase(input.name);
+      facts.declare(input);
+    }
+    for (const std::vector<model::Value> *declared : {&graph.values, &graph.outputs})
+      for (const model::Value &value : *declared)
+        if (value.type.kind == model::Type::Kind::Sequence) // of tensors, what nodes make of them is known better
+          facts.declare(value);
     std::vector<model::Node> nodes;
     nodes.reserve(graph.nodes.size());
     for (model::Node &node : graph.nodes)
@@ -156,7 +161,8 @@ void Upgrader::upgradeNode(model::Node &&node, model::Graph &added, Facts &facts
   if (node.origin.empty())
     node.origin = operatorLabel(node);
   bool isLearning = node.domain == "ai.onnx.ml";
-  if (!(node.domain.empty() || isLearning) || node.isBroken) {
+  bool isFlexAttention = node.domain == "ai.onnx.preview" && node.type == "FlexAttention";
+  if (!(node.domain.empty() || isLearning || isFlexAttention) || node.isBroken) {
     facts.follow(node);
     nodes.push_back(std::move(node));
     return;
@@ -164,25 +170,24 @@ void Upgrader::upgradeNode(model::Node &&node, model::Graph &added, Facts &facts
   UpgradeContext context(added, facts, used, read, std::move(node), diagnostics);
   std::string type = context.node.type;
   int64_t version = context.node.version;
-  if (version < 6 && !isLearning)
+  if (isFlexAttention)
+    upgrade::flexAttention(context);
+  else if (version < 6 && !isLearning)
     upgrade::consumedInputs(context);
   for (const Change &change : isLearning ? llvm::ArrayRef<Change>(learningChanges) : llvm::ArrayRef<Change>(changes))
-    if (type == change.name && version < change.version)
+    if (!isFlexAttention && type == change.name && version < change.version)
       change.rule(context);
   context.node.version = newestVersion(context.node.domain);
-  for (model::Node &made : context.before) {
+  auto finish = [&](model::Node &made) {
+    for (model::Attribute &attribute : made.attributes)
+      if (attribute.graph && !made.isBroken)
+        run(*attribute.graph, &facts);
     facts.follow(made);
     nodes.push_back(std::move(made));
-  }
-  for (model::Attribute &attribute : context.node.attributes)
-    if (attribute.graph && !context.node.isBroken)
-      run(*attribute.graph, &facts);
-  facts.follow(context.node);
-  nodes.push_back(std::move(context.node));
-  for (model::Node &made : context.after) {
-    facts.follow(made);
-    nodes.push_back(std::move(made));
-  }
+  };
+  llvm::for_each(context.before, finish);
+  finish(context.node);
+  llvm::for_each(context.after, finish);
 }
 
 } // namespace
@@ -198,6 +203,14 @@ int64_t formSince(llvm::StringRef name) {
 }
 
 // --- facts -----------------------------------------------------------------------------------------------------------
+
+void Facts::declare(const model::Value &value) {
+  const model::Type &type = value.type;
+  if (type.kind == model::Type::Kind::Tensor)
+    known[value.name] = {type.dtype, type.dims ? std::optional<int64_t>(type.dims->size()) : std::nullopt};
+  else if (type.kind == model::Type::Kind::Sequence && type.element->kind == model::Type::Kind::Tensor)
+    known[value.name] = {type.element->dtype, std::nullopt, true};
+}
 
 Facts::Fact Facts::of(const std::string &name) const {
   for (const Facts *facts = this; facts; facts = facts->outer)
@@ -367,6 +380,25 @@ void Facts::follow(const model::Node &node) {
       known[node.outputs[i]] = {first.dtype, 3};
   } else if (type == "DequantizeLinear") {
     result = {second.dtype, first.rank};
+  } else if (type == "SequenceEmpty") {
+    result = {int32_t(integer("dtype", 1)), std::nullopt, true};
+  } else if (type == "SequenceConstruct" || type == "SplitToSequence") {
+    result = {first.dtype, std::nullopt, true};
+  } else if (type == "SequenceInsert" || type == "SequenceErase") {
+    result = first;
+  } else if (type == "SequenceAt" || type == "ConcatFromSequence") {
+    result.dtype = first.dtype;
+  } else if (type == "Loop") {
+    for (size_t i = 0; i < node.outputs.size() && i + 2 < node.inputs.size(); ++i)
+      if (Fact carried = input(i + 2); carried.isSequence)
+        known[node.outputs[i]] = carried;
+    return;
+  } else if (type == "If") {
+    const model::Attribute *branch = node.attribute("then_branch");
+    for (size_t i = 0; branch && branch->graph && i < node.outputs.size() && i < branch->graph->outputs.size(); ++i)
+      if (branch->graph->outputs[i].type.kind == model::Type::Kind::Sequence)
+        declare({node.outputs[i], branch->graph->outputs[i].type, ""});
+    return;
   } else if (type == "Constant") {
     if (const model::Attribute *value = node.attribute("value");
         value && value->kind == model::Attribute::Kind::Tensor) {
@@ -375,7 +407,8 @@ void Facts::follow(const model::Node &node) {
       constants[node.outputs[0]] = &value->tensor;
     }
   }
-  known[node.outputs[0]] = result;
+  if (result.dtype || result.rank || !of(node.outputs[0]).isSequence)
+    known[node.outputs[0]] = result;
 }
 
 // --- one node --------------------------------------------------------------------------------------------------------

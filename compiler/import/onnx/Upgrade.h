@@ -13,8 +13,8 @@
 
 namespace firn {
 
-/// Upgrades all nodes of ai.onnx and ai.onnx.ml in `graph`, whose nodes are in order. Afterwards their version is the
-/// newest.
+/// Upgrades all nodes of ai.onnx and ai.onnx.ml (and FlexAttention) in `graph`, whose nodes are in order. Afterwards
+/// their version is the newest.
 void upgradeGraph(model::Graph &graph, Diagnostics &diagnostics);
 
 /// The oldest opset of ai.onnx in which the newest form of the operator means the same, where it is accepted at all
@@ -26,6 +26,7 @@ struct Facts {
   struct Fact {
     int32_t dtype = 0; // 0: unknown
     std::optional<int64_t> rank;
+    bool isSequence = false; // of tensors of that dtype
   };
   const Facts *outer = nullptr;
   std::unordered_map<std::string, Fact> known;
@@ -35,6 +36,8 @@ struct Facts {
   /// The contents of a list of i64 or f32, where it is constant.
   std::optional<std::vector<int64_t>> integers(const std::string &name) const;
   std::optional<std::vector<float>> floats(const std::string &name) const;
+  /// Notes what a file declares of a value.
+  void declare(const model::Value &value);
   /// Notes the facts of the outputs of a node in its newest form.
   void follow(const model::Node &node);
 };
@@ -142,7 +145,10 @@ void roiAlign16(UpgradeContext &);
 void labelEncoder2(UpgradeContext &); // of ai.onnx.ml
 // UpgradeScan.cpp
 void scan9(UpgradeContext &);
+void sequenceMapToLoop(UpgradeContext &);
 void scanToLoop(UpgradeContext &);
+// UpgradeFlexAttention.cpp
+void flexAttention(UpgradeContext &);
 } // namespace upgrade
 
 } // namespace firn

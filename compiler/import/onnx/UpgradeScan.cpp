@@ -1,13 +1,10 @@
 // Scan is Loop with its slicing spelt out: the loop's body gathers each input's slice itself, and what the loop stacks
-// along axis 0 is turned round and transposed behind it.
+// along axis 0 is turned round and transposed behind it. Version 8, over batches, is a loop of such scans. SequenceMap
+// is a loop that takes a tensor of each sequence and inserts what its body computes into new ones.
 #include "compiler/import/onnx/Upgrade.h"
 #include <climits>
 
 namespace firn::upgrade {
-
-void scan9(UpgradeContext &context) {
-  context.unsupported("Scan over batches (version 8) is not supported", "export the model with opset 9 or newer");
-}
 
 static int64_t elementOr(const std::vector<int64_t> &values, size_t i, int64_t fallback) {
   return i < values.size() ? values[i] : fallback;
@@ -23,6 +20,127 @@ static model::Node bodyNode(UpgradeContext &context, llvm::StringRef type, std::
   made.inputs = std::move(inputs);
   made.outputs = {std::move(output)};
   return made;
+}
+
+static model::Value scalarInput(std::string name, int32_t dtype) {
+  model::Type type;
+  type.kind = model::Type::Kind::Tensor;
+  type.dtype = dtype;
+  type.dims.emplace();
+  return {std::move(name), std::move(type), ""};
+}
+
+/// The frame of a loop that runs as often as its trip count says: iteration number, condition, and the condition again
+/// as the first output.
+static model::Graph countedBody(UpgradeContext &context, const model::Graph &body, std::string &iteration) {
+  model::Graph loop;
+  loop.name = body.name;
+  iteration = context.fresh("iteration");
+  std::string condition = context.fresh("condition"), goOn = context.fresh("go_on");
+  loop.inputs = {scalarInput(iteration, 7), scalarInput(condition, 9)};
+  loop.nodes.push_back(bodyNode(context, "Identity", {condition}, goOn));
+  loop.outputs.push_back(scalarInput(goOn, 9));
+  return loop;
+}
+
+static void becomeLoop(UpgradeContext &context, model::Graph body, std::vector<std::string> inputs) {
+  context.node.type = "Loop";
+  context.node.inputs = std::move(inputs);
+  model::Attribute attribute;
+  attribute.name = "body";
+  attribute.kind = model::Attribute::Kind::Graph;
+  attribute.graph = std::make_shared<model::Graph>(std::move(body));
+  context.node.attributes = {std::move(attribute)};
+}
+
+void scan9(UpgradeContext &context) {
+  const model::Attribute *bodyAttribute = context.node.attribute("body");
+  int64_t scanned = context.intOf("num_scan_inputs", 0);
+  size_t inputCount = context.node.inputs.empty() ? 0 : context.node.inputs.size() - 1;
+  if (!bodyAttribute || !bodyAttribute->graph || scanned < 1 || size_t(scanned) > inputCount)
+    return context.unsupported("num_scan_inputs does not fit the inputs", "give each scanned input a place");
+  const model::Graph &body = *bodyAttribute->graph;
+  size_t states = inputCount - size_t(scanned);
+  if (body.inputs.size() != inputCount || body.outputs.size() < states ||
+      context.node.outputs.size() != body.outputs.size())
+    return context.unsupported("the body has " + std::to_string(body.inputs.size()) + " inputs and " +
+                               std::to_string(body.outputs.size()) + " outputs, the node " +
+                               std::to_string(inputCount) + " and " + std::to_string(context.node.outputs.size()));
+  auto sizeOf = [&](llvm::StringRef what, int64_t axis) {
+    std::string length = context.emit(what, "Shape", {context.input(1 + states)},
+                                      {intAttribute("start", axis), intAttribute("end", axis + 1)});
+    return context.emit(what, "Squeeze", {length, context.integers("zero_axis", {0})});
+  };
+  std::string batches = sizeOf("batches", 0), longest = sizeOf("longest", 1), lengths = context.input(0), batch;
+  model::Graph loop = countedBody(context, body, batch);
+  auto node = [&](llvm::StringRef type, std::vector<std::string> inputs, llvm::StringRef what) {
+    loop.nodes.push_back(bodyNode(context, type, std::move(inputs), context.fresh(what)));
+    return loop.nodes.back().outputs[0];
+  };
+  // What of the batch there is: its own length, padded behind with zeros.
+  std::string zero = context.integers("zero_axis", {0}), length, padding;
+  if (!lengths.empty()) {
+    length = node("Unsqueeze", {node("Gather", {lengths, batch}, "length"), zero}, "length_list");
+    std::string missing = node("Sub", {node("Unsqueeze", {longest, zero}, "longest_list"), length}, "missing");
+    padding = node("Concat", {zero, missing}, "padding");
+    loop.nodes.back().attributes.push_back(intAttribute("axis", 0));
+  }
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < inputCount; ++i) {
+    inputs.push_back(node("Gather", {context.input(1 + i), batch}, "of_batch"));
+    if (i >= states && !lengths.empty())
+      inputs.back() = node("Slice", {inputs.back(), zero, length, zero}, "begin");
+  }
+  model::Node scan = bodyNode(context, "Scan", inputs, context.fresh("scan"));
+  scan.outputs.clear();
+  scan.attributes = {*bodyAttribute, intAttribute("num_scan_inputs", scanned)};
+  if (std::vector<int64_t> directions = context.intsOf("directions"); !directions.empty())
+    scan.attributes.push_back(intsAttribute("scan_input_directions", directions));
+  for (const model::Value &output : body.outputs)
+    scan.outputs.push_back(context.fresh(output.name));
+  std::vector<std::string> outputs = scan.outputs;
+  loop.nodes.push_back(std::move(scan));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (i >= states && !lengths.empty())
+      outputs[i] = node("Pad", {outputs[i], padding, "", zero}, "padded");
+    loop.outputs.push_back({outputs[i], {}, ""});
+  }
+  becomeLoop(context, std::move(loop), {batches, ""});
+}
+
+void sequenceMapToLoop(UpgradeContext &context) {
+  const model::Attribute *bodyAttribute = context.node.attribute("body");
+  if (!bodyAttribute || !bodyAttribute->graph)
+    return;
+  const model::Graph &body = *bodyAttribute->graph;
+  if (body.inputs.size() != context.node.inputs.size() || body.outputs.size() != context.node.outputs.size())
+    return context.unsupported("the body has " + std::to_string(body.inputs.size()) + " inputs and " +
+                               std::to_string(body.outputs.size()) + " outputs, the node " +
+                               std::to_string(context.node.inputs.size()) + " and " +
+                               std::to_string(context.node.outputs.size()));
+  std::string iteration;
+  model::Graph loop = countedBody(context, body, iteration);
+  loop.values = body.values;
+  loop.constants = body.constants;
+  std::vector<std::string> inputs{context.emit("length", "SequenceLength", {context.input(0)}), ""};
+  for (size_t i = 0; i < body.inputs.size(); ++i) {
+    bool isSequence = i == 0 || context.facts.of(context.input(i)).isSequence;
+    loop.nodes.push_back(isSequence
+                             ? bodyNode(context, "SequenceAt", {context.input(i), iteration}, body.inputs[i].name)
+                             : bodyNode(context, "Identity", {context.input(i)}, body.inputs[i].name));
+  }
+  loop.nodes.insert(loop.nodes.end(), body.nodes.begin(), body.nodes.end());
+  for (const model::Value &output : body.outputs) {
+    if (output.type.kind != model::Type::Kind::Tensor || !output.type.dtype)
+      return context.unsupported("the element type of the body's output '" + output.name + "' is not declared",
+                                 "declare the types of the body's outputs");
+    std::string gathered = context.fresh("gathered"), grown = context.fresh("grown");
+    inputs.push_back(context.emit("empty", "SequenceEmpty", {}, {intAttribute("dtype", output.type.dtype)}));
+    loop.inputs.push_back({gathered, {}, ""});
+    loop.nodes.push_back(bodyNode(context, "SequenceInsert", {gathered, output.name}, grown));
+    loop.outputs.push_back({grown, {}, ""});
+  }
+  becomeLoop(context, std::move(loop), std::move(inputs));
 }
 
 void scanToLoop(UpgradeContext &context) {
@@ -54,13 +172,10 @@ void scanToLoop(UpgradeContext &context) {
   std::string length = context.emit("length", "Shape", {context.input(states)}, range);
   std::string trips = context.emit("trips", "Squeeze", {length, context.integers("zero_axis", {0})});
 
-  std::string iteration = context.fresh("iteration"), condition = context.fresh("condition");
-  model::Graph loop;
-  loop.name = body.name;
+  std::string iteration;
+  model::Graph loop = countedBody(context, body, iteration);
   loop.values = body.values;
   loop.constants = body.constants;
-  loop.inputs.push_back({iteration, {model::Type::Kind::Tensor, 7, std::vector<model::Dim>()}, ""});
-  loop.inputs.push_back({condition, {model::Type::Kind::Tensor, 9, std::vector<model::Dim>()}, ""});
   for (size_t i = 0; i < states; ++i)
     loop.inputs.push_back(body.inputs[i]);
   for (size_t i = 0; i < size_t(scanned); ++i) {
@@ -76,9 +191,6 @@ void scanToLoop(UpgradeContext &context) {
   }
   for (model::Node &node : body.nodes)
     loop.nodes.push_back(std::move(node));
-  std::string goOn = context.fresh("go_on");
-  loop.nodes.push_back(bodyNode(context, "Identity", {condition}, goOn));
-  loop.outputs.push_back({goOn, {model::Type::Kind::Tensor, 9, std::vector<model::Dim>()}, ""});
   loop.outputs.insert(loop.outputs.end(), body.outputs.begin(), body.outputs.end());
 
   std::vector<std::string> inputs{trips, ""};
@@ -110,11 +222,7 @@ void scanToLoop(UpgradeContext &context) {
                         {context.integers("from", {-1}), context.integers("to", {INT64_MIN}),
                          context.integers("axes", {0}), context.integers("steps", {-1})});
   }
-  context.node.type = "Loop";
-  context.node.inputs = std::move(inputs);
-  model::Attribute attribute = *context.node.attribute("body");
-  attribute.graph = std::make_shared<model::Graph>(std::move(loop));
-  context.node.attributes = {std::move(attribute)};
+  becomeLoop(context, std::move(loop), std::move(inputs));
 }
 
 } // namespace firn::upgrade

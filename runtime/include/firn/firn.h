@@ -92,6 +92,7 @@ FIRN_API const char *firn_version(void);
 #define FIRN_F8E8M0 24
 #define FIRN_U2 25
 #define FIRN_I2 26
+#define FIRN_LIST 31 /* a list of tensors: an element is a firn_tensor */
 
 /* An element of a FIRN_STRING tensor; not terminated. */
 typedef struct firn_text {
@@ -102,7 +103,11 @@ typedef struct firn_text {
 #define FIRN_TENSOR_MAX_RANK 12
 #define FIRN_ALIGNMENT 64
 
-/* A dense row-major tensor. Zeroed, it is absent. 64-byte aligned data is used in place; other data is copied. */
+/* A dense row-major tensor. Zeroed, it is absent. 64-byte aligned data is used in place; other data is copied.
+ *
+ * Sequences, optionals and maps are firn_tensors too (firn_port_info.form says what a port takes or gives):
+ * a sequence has dtype FIRN_LIST, rank 1 and dims[0] tensors at `data`; an optional is its value, or absent; a map is a
+ * FIRN_LIST of two tensors of rank 1 and equal length, keys and values; a sequence of maps is a FIRN_LIST of such. */
 typedef struct firn_tensor {
   void *data;
   int64_t bytes; /* of memory at `data`, at least those that dims and dtype need */
@@ -166,6 +171,15 @@ FIRN_API FIRN_MUST_USE firn_status firn_model_open_static(const firn_static_mode
  * Threads: one, when nobody uses the model.  Memory: frees all. */
 FIRN_API void firn_model_close(firn_model *model);
 
+/* What a port holds. */
+#define FIRN_FORM_TENSOR 0
+#define FIRN_FORM_UNRANKED 1 /* a tensor of any rank */
+#define FIRN_FORM_SEQUENCE 2
+#define FIRN_FORM_OPTIONAL 3 /* of a tensor */
+#define FIRN_FORM_OPTIONAL_SEQUENCE 4
+#define FIRN_FORM_MAP 5
+#define FIRN_FORM_SEQUENCE_OF_MAPS 6
+
 /* An input or output of a model. */
 typedef struct firn_port_info {
   uint32_t struct_size;
@@ -175,6 +189,9 @@ typedef struct firn_port_info {
   const char *name;
   int64_t dims[FIRN_TENSOR_MAX_RANK];        /* -1 for a dynamic dimension */
   const char *symbols[FIRN_TENSOR_MAX_RANK]; /* the name of a dynamic dimension, NULL if it has none */
+  int32_t
+      form; /* FIRN_FORM_; of others than TENSOR rank is 0, and dtype that of their tensors (of a map: its values) */
+  int32_t reserved;
 } firn_port_info;
 
 /* Threads: any.  Memory: none. */
@@ -360,11 +377,12 @@ FIRN_API void firn_session_destroy(firn_session *session);
  * inputs: one per model input, in model order. An optional input may be absent (zeroed).
  * outputs: one per model output, in model order. `data` and `bytes` are the caller's memory, or NULL: then `data`
  * becomes memory of the session (or, for an output that is an input or a constant, that one's) that stays valid until
- * the next run. dtype, rank and dims are written. Outputs must not overlap inputs or each other. Returns FIRN_OK,
- * FIRN_BAD_ARGUMENT, FIRN_BAD_INPUT, FIRN_BAD_SHAPE, FIRN_SMALL_OUTPUT, FIRN_FAILED, FIRN_NO_MEMORY, FIRN_NO_THREADS
- * (a first run), or FIRN_BUSY if `session` is running. firn_session_message says more. Threads: one call at a time per
- * session; sessions of one model run in parallel. Memory: allocates nothing once inputs of these dims (and, for sizes
- * that depend on data, results of these sizes) or larger ones have been seen. */
+ * the next run. dtype, rank and dims are written; an optional without a value is absent (dtype FIRN_DTYPE_NONE). Lists
+ * always lie in memory of the session: their `data` must be NULL. Outputs must not overlap inputs or each other.
+ * Returns FIRN_OK, FIRN_BAD_ARGUMENT, FIRN_BAD_INPUT, FIRN_BAD_SHAPE, FIRN_SMALL_OUTPUT, FIRN_FAILED, FIRN_NO_MEMORY,
+ * FIRN_NO_THREADS (a first run), or FIRN_BUSY if `session` is running. firn_session_message says more. Threads: one
+ * call at a time per session; sessions of one model run in parallel. Memory: allocates nothing once inputs of these
+ * dims (and, for sizes that depend on data, results of these sizes) or larger ones have been seen. */
 FIRN_API FIRN_MUST_USE firn_status firn_session_run(firn_session *session, const firn_tensor *inputs,
                                                     firn_tensor *outputs);
 

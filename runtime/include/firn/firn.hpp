@@ -80,8 +80,13 @@ template <typename T> firn_tensor tensor(const T *data, const std::vector<int64_
   return tensor(static_cast<const void *>(data), detail::dtypeOf<T>(), dims);
 }
 
-/// An optional input that is left out.
+/// An optional input that is left out, or an optional without a value.
 inline firn_tensor absent() { return firn_tensor{}; }
+
+/// A sequence of the tensors, which must outlive it; of two, keys and values, it is a map.
+inline firn_tensor list(const std::vector<firn_tensor> &tensors) {
+  return tensor(static_cast<const void *>(tensors.data()), FIRN_LIST, {int64_t(tensors.size())});
+}
 
 /// An open model; may be shared by threads.
 class Model {
@@ -178,6 +183,13 @@ public:
   std::vector<int64_t> dims(size_t index) const {
     const firn_tensor &output = tensors.at(index);
     return std::vector<int64_t>(output.dims, output.dims + output.rank);
+  }
+  /// The tensors of an output that is a sequence or a map.
+  Results items(size_t index) const {
+    if (tensors.at(index).dtype != FIRN_LIST)
+      throw Error(FIRN_BAD_ARGUMENT, "the output is no list of tensors");
+    const auto *first = static_cast<const firn_tensor *>(tensors[index].data);
+    return Results(std::vector<firn_tensor>(first, first + tensors[index].dims[0]));
   }
   /// The elements of an output, which must be of type T.
   template <typename T> const T *data(size_t index) const {

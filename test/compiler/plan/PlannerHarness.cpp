@@ -32,7 +32,7 @@ Planned plan(const std::string &text) {
         {b.kind, b.offset, count < 0 ? -1 : firn_dtype_bytes(b.dtype, count), b.firstStep, b.lastStep});
   }
   for (const ProgramStep &s : program.steps)
-    planned.steps.push_back({s.kind, s.buffers, s.begin, s.middle, s.end});
+    planned.steps.push_back({s.kind, s.buffers, s.begin, s.middle, s.end, s.operation});
   for (const ProgramPort &port : program.outputs)
     planned.outputs.push_back(port.buffer);
   for (const ProgramConstraint &c : program.constraints)

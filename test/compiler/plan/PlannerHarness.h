@@ -15,6 +15,7 @@ struct PlannedStep {
   int32_t kind;
   std::vector<int32_t> buffers;
   int32_t begin, middle, end;
+  int32_t operation; // on lists
 };
 struct Planned {
   std::vector<PlannedBuffer> buffers;

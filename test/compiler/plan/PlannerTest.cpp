@@ -155,3 +155,62 @@ TEST_CASE("equal_weights_are_stored_once") {
       "%o = firn.mul %s, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\nreturn %o : tensor<4xf32>\n}\n");
   CHECK(p.weightBytes == 64);
 }
+
+namespace {
+
+/// A loop over a sequence of tensor<64xf32>, whose body is `body` and yields %after.
+std::string appending(const std::string &body, const std::string &behind = "") {
+  const std::string list = "!firn.sequence<tensor<64xf32>>";
+  return "func.func @main(%x: tensor<64xf32> {firn.name = \"x\"}, %n: tensor<i64> {firn.name = \"n\"}) -> " + list +
+         " {\n%none = firn.absent : none\n%e = firn.sequence_construct %x : (tensor<64xf32>) -> " + list +
+         "\n%s = firn.loop %n, %none, %e : (tensor<i64>, none, " + list + ") -> " + list +
+         " {\n^bb0(%i: tensor<i64>, %c: tensor<i1>, %before: " + list + "):\n" + body +
+         "firn.yield %c, %after : tensor<i1>, " + list + "\n}\n" + behind + "return %s : " + list + "\n}\n";
+}
+std::string insertion(const std::string &result, const std::string &into) {
+  return "%" + result + " = firn.sequence_insert %" + into +
+         ", %x : (!firn.sequence<tensor<64xf32>>, tensor<64xf32>) -> !firn.sequence<tensor<64xf32>>\n";
+}
+int count(const Planned &p, int32_t operation) {
+  int found = 0;
+  for (const PlannedStep &step : p.steps)
+    found += step.kind == FIRN_STEP_LIST && step.operation == operation;
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("a_loop_appends_to_its_sequence_in_place_and_no_list_is_ever_copied") {
+  Planned p = plan(appending(insertion("after", "before")));
+  CHECK(count(p, FIRN_LIST_COPY) == 0);
+  CHECK(count(p, FIRN_LIST_MOVE) == 2); // into the loop and out of it
+  for (const PlannedStep &step : p.steps)
+    if (step.kind == FIRN_STEP_LIST && step.operation == FIRN_LIST_INSERT)
+      CHECK(root(p, step.buffers[0]) == root(p, step.buffers[3]));
+}
+
+TEST_CASE("an_append_in_one_branch_changes_the_sequence_that_the_other_branch_passes_on") {
+  Planned p = plan(appending("%after = firn.if %c : (tensor<i1>) -> !firn.sequence<tensor<64xf32>> then {\n" +
+                             insertion("longer", "before") +
+                             "firn.yield %longer : !firn.sequence<tensor<64xf32>>\n} else {\nfirn.yield %before : "
+                             "!firn.sequence<tensor<64xf32>>\n}\n"));
+  CHECK(count(p, FIRN_LIST_COPY) == 0);
+}
+
+TEST_CASE("a_sequence_that_is_read_again_is_not_changed") {
+  SECTION("behind the append") {
+    Planned p = plan(appending(insertion("more", "before") +
+                               "%after = firn.identity %before : (!firn.sequence<tensor<64xf32>>) -> "
+                               "!firn.sequence<tensor<64xf32>>\n"));
+    for (const PlannedStep &step : p.steps)
+      if (step.kind == FIRN_STEP_LIST && step.operation == FIRN_LIST_INSERT)
+        CHECK(root(p, step.buffers[0]) != root(p, step.buffers[3]));
+  }
+  SECTION("in the next iteration") {
+    Planned p = plan(appending(insertion("after", "e")));
+    for (const PlannedStep &step : p.steps)
+      if (step.kind == FIRN_STEP_LIST && step.operation == FIRN_LIST_INSERT)
+        CHECK(root(p, step.buffers[0]) != root(p, step.buffers[3]));
+    CHECK(count(p, FIRN_LIST_COPY) == 1); // into the loop: it stays what it was
+  }
+}

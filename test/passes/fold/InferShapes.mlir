@@ -171,3 +171,45 @@ func.func @squeeze_without_axes(%x: tensor<?x1x3xf32, #firn.dims<["batch", "", "
   %0 = firn.squeeze %x, %axes : (tensor<?x1x3xf32, #firn.dims<["batch", "", ""]>>, none) -> tensor<*xf32>
   return %0 : tensor<*xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @loop_fills_an_empty_sequence
+// CHECK: firn.loop {{.*}} -> !firn.sequence<tensor<2xf32>>
+// CHECK: firn.sequence_at {{.*}} -> tensor<2xf32>
+func.func @loop_fills_an_empty_sequence(%n: tensor<i64>, %x: tensor<2xf32>) -> tensor<*x!firn.unknown> {
+  %none = firn.absent : none
+  %e = firn.sequence_empty : () -> tensor<*x!firn.unknown>
+  %s = firn.loop %n, %none, %e : (tensor<i64>, none, tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown> {
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %before: tensor<*x!firn.unknown>):
+    %after = firn.sequence_insert %before, %x : (tensor<*x!firn.unknown>, tensor<2xf32>) -> tensor<*x!firn.unknown>
+    firn.yield %c, %after : tensor<i1>, tensor<*x!firn.unknown>
+  }
+  %0 = firn.sequence_at %s, %n : (tensor<*x!firn.unknown>, tensor<i64>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// CHECK-LABEL: @branches_of_different_rank_that_all_readers_take_both_stay
+// CHECK: firn.if {{.*}} -> tensor<*xf32>
+// CHECK: firn.relu {{.*}} -> tensor<*xf32>
+// CHECK: firn.size {{.*}} -> tensor<i64>
+func.func @branches_of_different_rank_that_all_readers_take_both_stay(%c: tensor<i1>, %a: tensor<2xf32>, %b: tensor<2x2xf32>) -> tensor<*x!firn.unknown> {
+  %0 = firn.if %c : (tensor<i1>) -> tensor<*x!firn.unknown> then {
+    firn.yield %a : tensor<2xf32>
+  } else {
+    firn.yield %b : tensor<2x2xf32>
+  }
+  %1 = firn.relu %0 : (tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  %2 = firn.size %1 : (tensor<*x!firn.unknown>) -> tensor<*x!firn.unknown>
+  return %2 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+func.func @a_tensor_operator_takes_no_sequence(%s: !firn.sequence<tensor<2xf32>>) -> tensor<*x!firn.unknown> {
+  // expected-error@+1 {{expected a tensor as input 0, found sequence of float32[2]}}
+  %0 = firn.relu %s : (!firn.sequence<tensor<2xf32>>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}

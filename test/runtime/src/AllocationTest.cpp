@@ -102,3 +102,19 @@ TEST_CASE("a second run of loops, late sizes and reference kernels allocates not
   CHECK(allocationsOf(session, inputs, outputs, 1) > 0);
   CHECK(allocationsOf(session, inputs, outputs, 3) == 0);
 }
+
+TEST_CASE("a second run of growing sequences allocates nothing") {
+  std::string bytes = makeArtifact("Lists");
+  firn::Model model(bytes.data(), bytes.size());
+  firn::Session session(model, 1);
+  std::vector<float> a{1, 2}, b(100, 3);
+  std::vector<firn_tensor> items = {tensorOf(a, {2}, FIRN_F32), tensorOf(b, {100}, FIRN_F32)};
+  int64_t times = 1000, at = 1;
+  std::vector<firn_tensor> inputs = {
+      tensorOf(items, {2}, FIRN_LIST), firn::tensor(&times, {}), firn::tensor(&at, {}), {}};
+  std::vector<firn_tensor> outputs(6);
+  CHECK(allocationsOf(session, inputs, outputs, 1) > 0);
+  CHECK(allocationsOf(session, inputs, outputs, 3) == 0);
+  times = 10;
+  CHECK(allocationsOf(session, inputs, outputs, 3) == 0);
+}

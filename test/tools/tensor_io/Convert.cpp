@@ -10,8 +10,9 @@ using namespace firn::tools;
 static Tensor read(const std::string &from, int32_t wanted) {
   size_t archive = from.find(".npz:");
   if (archive == std::string::npos)
-    return readTensor(from, wanted);
-  return std::move(readTensors(from.substr(0, archive + 4), "input", {{from.substr(archive + 5), wanted}})[0]);
+    return readTensor(from, {"", wanted, FIRN_FORM_TENSOR});
+  return std::move(
+      readTensors(from.substr(0, archive + 4), "input", {{from.substr(archive + 5), wanted, FIRN_FORM_TENSOR}})[0]);
 }
 
 int main(int argc, char **argv) {

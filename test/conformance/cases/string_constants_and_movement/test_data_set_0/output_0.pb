@@ -1,0 +1,1 @@
+2z2a2longer text2longer textBy
