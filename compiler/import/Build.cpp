@@ -155,13 +155,9 @@ Type ModuleBuilder::argumentType(const model::Value &input) {
     Diagnostic diagnostic;
     diagnostic.id = "import.type";
     diagnostic.what = "input '" + input.name + "' has a type that is not supported";
-    diagnostic.expected = "a tensor with an element type, or a sequence, optional or map of such";
-    static const char *const kinds[] = {"none",
-                                        "a tensor without a known element type",
-                                        "a sparse tensor",
-                                        "a sequence of an unknown type",
-                                        "a map of an unknown type",
-                                        "an optional of an unknown type"};
+    diagnostic.expected = "a tensor with an element type";
+    static const char *const kinds[] = {
+        "none", "a tensor without a known element type", "a sparse tensor", "a sequence", "a map", "an optional"};
     diagnostic.found = kinds[int(input.type.kind)];
     diagnostics.report(std::move(diagnostic));
     return unknownType();
