@@ -5,6 +5,7 @@
 
 #include "runtime/abi/variants.h"
 #include "runtime/src/Error.h"
+#include "runtime/src/Lists.h"
 #include "runtime/src/Loader.h"
 #include "runtime/src/Plan.h"
 
