@@ -181,8 +181,11 @@ struct GroupKernels : impl::GroupKernelsBase<GroupKernels> {
       if (!isa<ModuleOp>(parent) && !isa<FusedOp>(parent))
         blocks.push_back(block);
     });
-    for (Block *block : blocks)
+    for (Block *block : blocks) {
+      for (Operation &op : llvm::make_early_inc_range(*block))
+        splitDataSizes(&op);
       group(*block, report);
+    }
   }
 
   /// A conversion of weights belongs to each product that reads it.

@@ -137,6 +137,8 @@ Role roleOf(Operation *op) {
                                            "lp_normalization",
                                            "arg_max",
                                            "arg_min"};
+  if (isa<ResizeOp>(op) && op->hasAttr("firn.sampled"))
+    return Role::Sample;
   if (elementwise.contains(name))
     return Role::Elementwise;
   if (remap.contains(name))
@@ -148,7 +150,7 @@ Role roleOf(Operation *op) {
       return Role::None;
     return Role::Contraction;
   }
-  if (isa<MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(op))
+  if (isa<MaxPoolOp, AveragePoolOp, LpPoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(op))
     return onlyFirstResult(op) ? Role::Pool : Role::None;
   if (isa<LSTMOp, GRUOp, RNNOp>(op))
     return Role::Sequence;
@@ -156,12 +158,14 @@ Role roleOf(Operation *op) {
     return Role::Scatter;
   if (isa<CumSumOp>(op))
     return Role::Scan;
-  if (isa<TopKOp>(op))
+  if (isa<TopKOp, NonZeroOp>(op))
     return Role::Search;
   if (auto call = dyn_cast<CallOp>(op))
     return llvm::StringSwitch<Role>(call.getCallee())
         .Case("ai.onnx::TensorScatter", Role::Scatter)
         .Case("ai.onnx::CumProd", Role::Scan)
+        .Case("ai.onnx::GridSample", Role::Sample)
+        .Case("ai.onnx::Compress", Role::Search)
         .Default(Role::None);
   if (isa<AttentionOp>(op))
     return onlyFirstResult(op) ? Role::Attention : Role::None;
@@ -187,6 +191,8 @@ StringRef kernelKind(Role role) {
     return "scatter";
   case Role::Scan:
     return "scan";
+  case Role::Sample:
+    return "sample";
   case Role::Search:
     return "search";
   case Role::Elementwise:
@@ -215,13 +221,17 @@ bool isInlineOperand(Value value) {
 }
 
 /// Whether the operand is written into the kernel. Weights and biases of contractions and recurrent layers are read by
-/// it, also where all their elements are equal; so is what attention reads and what scatters, scans and searches work
-/// on.
+/// it, also where all their elements are equal; so is what attention reads and what scatters, scans, samples and
+/// searches work on, but for axes and counts.
 static bool isInline(OpOperand &operand) {
-  Role role = roleOf(operand.getOwner());
-  bool isAlone = role == Role::Scatter || role == Role::Scan || role == Role::Search;
-  if (isAlone && !isAbsent(operand.get()) && (role == Role::Scatter || operand.getOperandNumber() == 0))
-    return false;
+  Operation *owner = operand.getOwner();
+  Role role = roleOf(owner);
+  if (isAbsent(operand.get()))
+    return true;
+  if (role == Role::Scatter || role == Role::Scan || role == Role::Sample || role == Role::Search) {
+    bool isParameter = role == Role::Scan || isa<TopKOp, ResizeOp>(owner);
+    return isParameter && operand.getOperandNumber() > 0 && isInlineOperand(operand.get());
+  }
   bool isWeight =
       (role == Role::Contraction || role == Role::Attention || role == Role::Sequence) && constantOf(operand.get());
   return !isWeight && isInlineOperand(operand.get());

@@ -19,6 +19,7 @@ enum class Role {
   Sequence,
   Scatter, // a copy with some elements replaced
   Scan,    // running sums and products
+  Sample,  // weighted sums of elements round a position
   Search,  // the largest elements, those that are not zero, ...
 };
 
@@ -36,6 +37,10 @@ bool isInlineOperand(mlir::Value value);
 /// Makes one firn.fused of `members` (in block order, the last one is the root) before the root. Values that others
 /// read become results.
 FusedOp makeFused(llvm::ArrayRef<mlir::Operation *> members, llvm::StringRef kind);
+
+/// Where `op` finds a size of its result in its data and has generated code once that is known: replaces it by what
+/// finds the size and a firn.fused (DataSizes.cpp).
+void splitDataSizes(mlir::Operation *op);
 
 /// Puts the operations of the region back into the block; operations with layout "nhwc" go back to ONNX's layout
 /// between transposes. Returns the operations.

@@ -101,7 +101,9 @@ static bool isReduction(Operation *op) {
              ReduceLogSumExpOp, ReduceSumSquareOp>(op);
 }
 
-static bool isPool(Operation *op) { return isa<MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(op); }
+static bool isPool(Operation *op) {
+  return isa<MaxPoolOp, AveragePoolOp, LpPoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(op);
+}
 
 static int64_t intAttribute(Operation *op, StringRef name, int64_t fallback) {
   auto attribute = op->getAttrOfType<IntegerAttr>(name);

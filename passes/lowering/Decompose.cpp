@@ -5,13 +5,13 @@
 //          more digits than the graph's values have.
 // Leaves:  an operation whose parameters (axes, sizes) are not constants.
 //   %1 = firn.gemm %a, %b, %c {transB = 1}     ==>   %0 = firn.transpose %b; %1 = firn.matmul %a, %0; firn.add %1, %c
-// Quantised layers: DecomposeQuantized.cpp.
 //   %1 = firn.batch_normalization %x, ...      ==>   firn.mul %x, %scale; firn.add, with [C, 1, ...] constants
 //   %1:3 = firn.attention with a cache         ==>   firn.concat twice, firn.attention of what they give
 //   %1 = firn.rotary_embedding %x, ...         ==>   slices, products and sums in f32, firn.concat
+// Quantised layers: DecomposeQuantized.cpp; resize: SamplingRules.cpp; operators of the library: LibraryRules.cpp.
 #include "passes/Passes.h"
-#include "passes/Rules.h"
 #include "passes/lowering/DecomposeQuantized.h"
+#include "passes/lowering/Decompositions.h"
 
 #include <cmath>
 
@@ -23,29 +23,8 @@ namespace firn {
 
 namespace {
 
-/// Element types whose intermediate values may be written out: f32, f64 and integers.
-bool keepsDigits(Type elementType) {
-  return elementType.isF32() || elementType.isF64() ||
-         (isa<IntegerType>(elementType) && elementType.getIntOrFloatBitWidth() >= 32);
-}
-
 Value scalarOf(RuleRewriter &rewriter, Location loc, Type elementType, double number) {
   return makeNumbers(rewriter, loc, RankedTensorType::get({}, elementType), {number});
-}
-
-/// The shape of two broadcast operands, as inference states it where symbols meet.
-SmallVector<DimExpr> broadcastShape(ArrayRef<DimExpr> a, ArrayRef<DimExpr> b) {
-  SmallVector<DimExpr> dims;
-  size_t rank = std::max(a.size(), b.size());
-  for (size_t i = 0; i < rank; ++i) {
-    DimExpr x = i + a.size() < rank ? DimExpr(1) : a[i + a.size() - rank];
-    DimExpr y = i + b.size() < rank ? DimExpr(1) : b[i + b.size() - rank];
-    if (x == y || isOne(y) || x.isConstant())
-      dims.push_back(isOne(x) ? y : x);
-    else
-      dims.push_back(y.isConstant() ? y : DimExpr::max(x, y));
-  }
-  return dims;
 }
 
 // --- contractions ----------------------------------------------------------------------------------------------------
@@ -521,6 +500,8 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     rules.add<TransposeOp>(decomposeTranspose);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(decomposeView);
     addQuantizedRules(rules);
+    addSamplingRules(rules);
+    addLibraryRules(rules);
     rules.apply(getOperation(), report);
   }
 };

@@ -14,7 +14,7 @@ namespace firn {
 static Operation *mainOperation(FusedOp fused) {
   for (Operation &op : fused.getBody().front())
     if (isa<MatMulOp, GemmOp, MatMulIntegerOp, ConvOp, ConvTransposeOp, ConvIntegerOp, LSTMOp, GRUOp, RNNOp, MaxPoolOp,
-            AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp, AttentionOp>(op))
+            AveragePoolOp, LpPoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp, AttentionOp>(op))
       return &op;
   return nullptr;
 }

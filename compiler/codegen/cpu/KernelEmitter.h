@@ -41,6 +41,7 @@ mlir::LogicalResult emitPool(FusedOp, kernel::FuncOp, const TargetDescription &,
 mlir::LogicalResult emitScatter(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitScan(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitSearch(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
+mlir::LogicalResult emitSample(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitSequence(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 
 /// Index arithmetic at the top of a kernel: constants and dimension expressions, each made once in the entry block.

@@ -9,10 +9,18 @@ namespace {
 
 LogicalResult emitNests(FusedOp fused, kernel::FuncOp func, const TargetDescription &target, bool mayReduce,
                         std::string &whyNot) {
+  OpBuilder builder(func.getContext());
+  auto isEmpty = [](Type type) { return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0); };
+  if (llvm::all_of(fused->getResultTypes(), isEmpty)) { // nothing to write, and no strides to find
+    func.setParallel(false);
+    func.setScratchBytes(0);
+    builder.setInsertionPointToEnd(&func.getBody().front());
+    builder.create<kernel::ReturnOp>(fused.getLoc());
+    return success();
+  }
   std::vector<TracedNest> traced;
   if (!traceResults(fused, mayReduce, traced, whyNot))
     return failure();
-  OpBuilder builder(func.getContext());
   DimValues dims(fused, func);
   std::vector<std::unique_ptr<Nest>> nests;
   bool isParallel = false;

@@ -3,6 +3,7 @@
 #include "compiler/codegen/cpu/Tile.h"
 #include "compiler/codegen/cpu/Window.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <limits>
 
@@ -22,6 +23,8 @@ public:
     isLast = isChannelsLast(op);
     isMax = isa<MaxPoolOp, GlobalMaxPoolOp>(op);
     isGlobal = isa<GlobalAveragePoolOp, GlobalMaxPoolOp>(op);
+    if (auto norm = dyn_cast<LpPoolOp>(op))
+      power = int64_t(norm.getP());
     auto includes = op->getAttrOfType<IntegerAttr>("count_include_pad");
     includesPadding = includes && includes.getInt() != 0;
     elementType = input.elementType;
@@ -47,6 +50,7 @@ private:
   WindowGeometry window;
   Epilogue epilogue;
   bool isLast, isMax, isGlobal, includesPadding;
+  int64_t power = 0; // of a p-norm: 1 or 2
   Type elementType, sumElement;
   int64_t lanes = 0; // of vectors along channels; 0: scalars
   Value buffer, batch, depthIndex, heightIndex, channels;
@@ -63,6 +67,10 @@ Value PoolEmitter::combine(Value sum, Value loaded) {
     return context.elements.maximum(sum, loaded, elementType);
   if (getElementTypeOrSelf(loaded.getType()) != getElementTypeOrSelf(sum.getType()))
     loaded = context.elements.cast(loaded, elementType, sumElement);
+  if (power == 1)
+    loaded = l.b.create<math::AbsFOp>(l.loc, loaded);
+  if (power == 2)
+    return context.elements.fma(loaded, loaded, sum);
   return context.elements.add(sum, loaded);
 }
 
@@ -70,10 +78,12 @@ Value PoolEmitter::load(Value at, int64_t width, Value count) {
   return context.elements.load(buffer, l.add(at, context.value(input.offset)), elementType, width, count);
 }
 
-/// The mean of `count` elements, or the maximum itself.
+/// The mean of `count` elements, the norm, or the maximum itself.
 Value PoolEmitter::finished(Value sum, Value count) {
-  if (isMax)
+  if (isMax || power == 1)
     return sum;
+  if (power == 2)
+    return l.b.create<math::SqrtOp>(l.loc, sum);
   Value number = l.b.create<arith::IndexCastOp>(l.loc, l.b.getI64Type(), count);
   number = l.b.create<arith::SIToFPOp>(l.loc, getElementTypeOrSelf(sum.getType()), number);
   if (auto vector = dyn_cast<VectorType>(sum.getType()))
@@ -272,7 +282,7 @@ void PoolEmitter::emit() {
 LogicalResult emitPool(FusedOp fused, kernel::FuncOp func, const TargetDescription &target, std::string &whyNot) {
   Operation *op = nullptr;
   for (Operation &candidate : fused.getBody().front())
-    if (isa<MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(candidate))
+    if (isa<MaxPoolOp, AveragePoolOp, LpPoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp>(candidate))
       op = &candidate;
   if (!op) {
     whyNot = "a pool without a pooling operation";
@@ -290,6 +300,10 @@ LogicalResult emitPool(FusedOp fused, kernel::FuncOp func, const TargetDescripti
     return failure();
   }
   bool isMax = isa<MaxPoolOp, GlobalMaxPoolOp>(op), isGlobal = isa<GlobalAveragePoolOp, GlobalMaxPoolOp>(op);
+  if (auto norm = dyn_cast<LpPoolOp>(op); norm && norm.getP() != 1 && norm.getP() != 2) {
+    whyNot = "a norm that is neither 1 nor 2";
+    return failure();
+  }
   bool isDense = input->strides == denseStrides(input->dims);
   bool isLastUnit = input->strides.back().isConstant() && input->strides.back().constant() == 1;
   if ((!isMax && !isFloatElement(input->elementType)) || (isGlobal && !isDense) ||

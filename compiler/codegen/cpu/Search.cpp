@@ -1,4 +1,4 @@
-// Searches: the k greatest or least elements of each line.
+// Searches: the k greatest or least elements of each line; selections (Select.cpp).
 //
 // The best elements so far are a heap in the result itself, the worst of them on top; along the last axis a vector of
 // elements at a time is compared with it, and few pass. Then the heap is sorted in place.
@@ -7,7 +7,7 @@
 //             least are wanted
 //   Workers:  whole lines
 //   Faults:   a line shorter than k
-#include "compiler/codegen/cpu/LoneOperation.h"
+#include "compiler/codegen/cpu/Select.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -192,15 +192,27 @@ LogicalResult emitSearch(FusedOp fused, kernel::FuncOp func, const TargetDescrip
   auto lone = LoneOperation::of(fused, whyNot);
   if (!lone)
     return failure();
-  auto axis = LoneOperation::axisOf(lone->integer("axis", -1), lone->dims(0).size());
-  if (!axis || lone->elementType(0).isInteger(1) || lone->op->getNumResults() != 2) {
-    whyNot = "a search along an axis that is not there";
-    return failure();
+  std::optional<size_t> axis;
+  bool isNonZero = isa<NonZeroOp>(lone->op), isCompress = lone->name == "ai.onnx::Compress";
+  if (isCompress) {
+    if (whyNot = compressRefusal(*lone); !whyNot.empty())
+      return failure();
+  } else if (!isNonZero) {
+    axis = LoneOperation::axisOf(lone->integer("axis", -1), lone->dims(0).size());
+    if (!axis || lone->elementType(0).isInteger(1) || !isa<TopKOp>(lone->op)) {
+      whyNot = "a search along an axis that is not there";
+      return failure();
+    }
   }
   OpBuilder builder(func.getContext());
   builder.setInsertionPointToEnd(&func.getBody().front());
   KernelContext context(fused, func, target, builder);
-  TopKEmitter(context, *lone, *axis).emit();
+  if (isNonZero)
+    emitNonZero(context, *lone);
+  else if (isCompress)
+    emitCompress(context, *lone);
+  else
+    TopKEmitter(context, *lone, *axis).emit();
   builder.create<kernel::ReturnOp>(fused.getLoc());
   return success();
 }

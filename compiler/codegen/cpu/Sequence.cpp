@@ -6,9 +6,10 @@
 // and meet after it; then the new state travels through the result Y.
 #include "compiler/codegen/cpu/Sequence.h"
 
+#include "compiler/codegen/cpu/SequenceActivation.h"
 #include "compiler/codegen/cpu/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "runtime/abi/model.h"
 
 using namespace mlir;
 
@@ -23,15 +24,14 @@ struct SequenceShape {
   int64_t gates = 4;
   int64_t directions = 1, hidden = 0, inputs = 0;
   bool startsReversed = false, isBatchFirst = false, isLinearBeforeReset = false;
-  std::string activation = "tanh"; // of an RNN
+  bool isCoupled = false;                  // the forget gate is 1 - the input gate
+  SmallVector<GateActivation> activations; // f, g, h as the operator has them
   DimExpr steps, batch;
   View x;
-  unsigned w = 0, r = 0;                             // operands of the fused op
-  std::optional<unsigned> b, initialH, initialC;     // the same
-  std::optional<unsigned> resultY, resultH, resultC; // results of the fused op
+  unsigned w = 0, r = 0;                                             // operands of the fused op
+  std::optional<unsigned> b, lengths, initialH, initialC, peepholes; // the same
+  std::optional<unsigned> resultY, resultH, resultC;                 // results of the fused op
 };
-
-std::string lower(StringRef text) { return text.lower(); }
 
 /// The argument behind an operand; nothing where the operand is absent. Sets whyNot if it is neither.
 std::optional<unsigned> argumentOf(Operation *op, unsigned i, std::string &whyNot) {
@@ -72,12 +72,6 @@ std::optional<SequenceShape> readSequence(FusedOp fused, Operation *op, std::str
     auto value = op->getAttrOfType<IntegerAttr>(name);
     return value && value.getInt() != 0;
   };
-  if (operandOf(op, 4))
-    return refuse("sequence_lens");
-  if (s.cell == Cell::Lstm && operandOf(op, 7))
-    return refuse("peepholes");
-  if (op->getAttrOfType<FloatAttr>("clip") || flag("input_forget"))
-    return refuse("a clip or coupled gates");
   s.isBatchFirst = flag("layout");
   s.isLinearBeforeReset = flag("linear_before_reset");
   auto direction = op->getAttrOfType<StringAttr>("direction");
@@ -87,30 +81,26 @@ std::optional<SequenceShape> readSequence(FusedOp fused, Operation *op, std::str
   s.hidden = rType.getDimSize(2);
   if (s.hidden < 1 || s.inputs < 1 || wType.getDimSize(1) != s.gates * s.hidden)
     return refuse("weights of an unexpected shape");
-  // Only the activations that ONNX takes by default, and those of an RNN without parameters.
-  if (auto activations = op->getAttrOfType<ArrayAttr>("activations")) {
-    SmallVector<StringRef> usual;
-    if (s.cell == Cell::Lstm)
-      usual = {"sigmoid", "tanh", "tanh"};
-    else if (s.cell == Cell::Gru)
-      usual = {"sigmoid", "tanh"};
-    for (auto [i, name] : llvm::enumerate(activations)) {
-      std::string given = lower(cast<StringAttr>(name).getValue());
-      if (s.cell == Cell::Rnn) {
-        if ((given != "tanh" && given != "relu" && given != "sigmoid") || (i > 0 && given != s.activation))
-          return refuse("activation '" + given + "'");
-        s.activation = given;
-      } else if (given != usual[i % usual.size()]) {
-        return refuse("activation '" + given + "'");
-      }
-    }
-  }
+  SmallVector<StringRef> usual{"tanh"};
+  if (s.cell != Cell::Rnn)
+    usual.insert(usual.begin(), "sigmoid");
+  if (s.cell == Cell::Lstm)
+    usual.push_back("tanh");
+  auto activations = readActivations(op, usual, s.directions, whyNot);
+  if (!activations)
+    return std::nullopt;
+  s.activations = *activations;
+  if (s.cell == Cell::Lstm)
+    s.activations[2].clip.reset(); // the cell state is no gate
+  s.isCoupled = flag("input_forget");
   s.batch = s.x.dims[s.isBatchFirst ? 0 : 1];
   s.steps = s.x.dims[s.isBatchFirst ? 1 : 0];
   s.b = argumentOf(op, 3, whyNot);
+  s.lengths = argumentOf(op, 4, whyNot);
   s.initialH = argumentOf(op, 5, whyNot);
   if (s.cell == Cell::Lstm)
-    s.initialC = argumentOf(op, 6, whyNot);
+    for (auto [operand, argument] : {std::pair(6u, &s.initialC), std::pair(7u, &s.peepholes)})
+      *argument = argumentOf(op, operand, whyNot);
   if (!whyNot.empty())
     return std::nullopt;
   Operation *yield = fused.getBody().front().getTerminator();
@@ -149,8 +139,14 @@ private:
   void inputProducts(Value direction, Value firstRow, int64_t rows, Value step0, Value steps);
   void step(Value direction, Value firstRow, int64_t rows, Value number, Value chunkStep, Value parity);
   void unitsOf(Value panel, int64_t rows, Value chunkStep, Value now, Value next, Value direction, Value firstRow,
-               Value time);
-  Value timeOf(Value direction, Value number);
+               Value number);
+  Value timeOf(Value direction, Value number, Value row);
+  Value lengthOf(Value row);
+  Value isActive(Value number, Value row);
+  void finishUnits(Value h, Value now, Value next, Value at, Value unit, Value count, Value direction, Value row,
+                   Value number);
+  Value activated(unsigned function, Value x) { return applyActivation(context, s.activations[function], x); }
+  Value peephole(Value direction, int64_t gate, Value panel, Value count);
   Value xRow(Value time, Value row);
   Value yRow(Value time, Value direction, Value row);
   Value stateRow(Value direction, Value row);
@@ -158,8 +154,6 @@ private:
   void overPanels(llvm::function_ref<void(Value)> body) { l.loop(panelBegin, panelEnd, 1, body); }
   /// Lanes of a panel that are units: null for all.
   Value countOf(Value panel);
-  Value sigmoid(Value x);
-  Value tanh(Value x) { return l.b.create<math::TanhOp>(l.loc, x); }
   Value add(Value a, Value b) { return context.elements.add(a, b); }
   Value mul(Value a, Value b) { return context.elements.mul(a, b); }
   LoopBuilder::Values product(Value from, int64_t rows, Value panel, Value direction, int64_t firstGate, int64_t gates,
@@ -178,22 +172,32 @@ private:
   Value products, states, cells, resets; // scratch: x * W of a chunk, [2][rows][width], [rows][width] of c, of r and z
 };
 
-Value SequenceEmitter::sigmoid(Value x) {
-  Value one = context.elements.number(1, x.getType());
-  Value negative = l.b.create<arith::NegFOp>(l.loc, x);
-  Value power = l.b.create<math::ExpOp>(l.loc, negative);
-  return l.b.create<arith::DivFOp>(l.loc, one, add(one, power));
-}
-
 Value SequenceEmitter::countOf(Value panel) {
   if (s.hidden % lanes == 0)
     return {};
   return l.min(l.index(lanes), l.sub(l.index(s.hidden), l.mul(panel, lanes)));
 }
 
-/// The step that comes as number `number` in a direction.
-Value SequenceEmitter::timeOf(Value direction, Value number) {
-  Value backwards = l.sub(l.sub(context.value(s.steps), l.index(1)), number);
+/// How many steps a row of the batch has; one that is out of range is a fault and none.
+Value SequenceEmitter::lengthOf(Value row) {
+  if (!s.lengths)
+    return context.value(s.steps);
+  Value length = l.b.create<arith::IndexCastOp>(l.loc, l.b.getIndexType(),
+                                                l.load(l.b.getI32Type(), context.operand(*s.lengths), row));
+  Value isInside = l.b.create<arith::CmpIOp>(l.loc, arith::CmpIPredicate::ule, length, context.value(s.steps));
+  Value isBad = l.b.create<arith::XOrIOp>(l.loc, isInside, l.b.create<arith::ConstantIntOp>(l.loc, 1, 1));
+  l.b.create<kernel::FaultOp>(l.loc, isBad, l.b.getI32IntegerAttr(FIRN_FAULT_INDEX));
+  return l.select(isInside, length, l.index(0));
+}
+
+/// Whether step `number` is one of the row's own.
+Value SequenceEmitter::isActive(Value number, Value row) { return l.less(number, lengthOf(row)); }
+
+/// The step that comes as number `number` in a direction. What is behind a row's own steps stays where it is.
+Value SequenceEmitter::timeOf(Value direction, Value number, Value row) {
+  Value length = lengthOf(row), backwards = l.sub(l.sub(length, l.index(1)), number);
+  if (s.lengths)
+    backwards = l.select(l.less(number, length), backwards, number);
   if (s.directions == 1)
     return s.startsReversed ? backwards : number;
   return l.select(l.equal(direction, l.index(0)), number, backwards);
@@ -223,6 +227,27 @@ Value SequenceEmitter::bias(Value direction, int64_t half, int64_t gate, Value p
     return l.zero(vector);
   Value at = l.add(l.mul(direction, 2 * s.gates * s.hidden), (half * s.gates + gate) * s.hidden);
   return l.load(vector, context.operand(*s.b), l.add(at, l.mul(panel, lanes)), count);
+}
+
+/// The weights of the cell state in a gate of an LSTM (0: input, 1: output, 2: forget).
+Value SequenceEmitter::peephole(Value direction, int64_t gate, Value panel, Value count) {
+  Value at = l.add(l.mul(direction, 3 * s.hidden), gate * s.hidden);
+  return l.load(vector, context.operand(*s.peepholes), l.add(at, l.mul(panel, lanes)), count);
+}
+
+/// Stores the new state of some units of a row, and its place in the result. Rows whose steps are over keep theirs.
+void SequenceEmitter::finishUnits(Value h, Value now, Value next, Value at, Value unit, Value count, Value direction,
+                                  Value row, Value number) {
+  Value shown = h;
+  if (s.lengths) {
+    Value active = isActive(number, row);
+    h = l.b.create<arith::SelectOp>(l.loc, active, h, l.load(vector, now, at));
+    shown = l.b.create<arith::SelectOp>(l.loc, active, h, l.zero(vector));
+  }
+  l.store(h, next, at);
+  if (s.resultY)
+    l.store(shown, context.result(*s.resultY), l.add(yRow(timeOf(direction, number, row), direction, row), unit),
+            count);
 }
 
 /// sums + rows of `from` (scratch, `width` apart) times gates [firstGate, firstGate + gates) of R.
@@ -255,8 +280,8 @@ void SequenceEmitter::inputProducts(Value direction, Value firstRow, int64_t row
       LoopBuilder::Values sums;
       for (int64_t i = 0; i < tileRows; ++i) {
         Value index = l.add(first, i);
-        Value time = timeOf(direction, l.add(step0, l.div(index, rows)));
-        left.rows.push_back(xRow(time, l.add(firstRow, l.rem(index, rows))));
+        Value row = l.add(firstRow, l.rem(index, rows));
+        left.rows.push_back(xRow(timeOf(direction, l.add(step0, l.div(index, rows)), row), row));
         sums.append(start);
       }
       Value weights = l.mul(l.add(l.mul(direction, panels), panel), packedW.k * packedW.nr);
@@ -276,7 +301,7 @@ void SequenceEmitter::inputProducts(Value direction, Value firstRow, int64_t row
 
 /// One step for the units of a panel.
 void SequenceEmitter::unitsOf(Value panel, int64_t rows, Value chunkStep, Value now, Value next, Value direction,
-                              Value firstRow, Value time) {
+                              Value firstRow, Value number) {
   Value count = countOf(panel), unit = l.mul(panel, lanes);
   auto inputProduct = [&](int64_t row, int64_t gate) {
     Value index = l.add(l.mul(chunkStep, rows), row);
@@ -295,31 +320,36 @@ void SequenceEmitter::unitsOf(Value panel, int64_t rows, Value chunkStep, Value 
     two = product(now, rows, panel, direction, 0, 2, two);
     for (int64_t i = 0; i < rows; ++i) {
       Value at = l.add(unit, i * width);
-      l.store(sigmoid(two[i * 2]), resets, at);
-      l.store(mul(sigmoid(two[i * 2 + 1]), l.load(vector, now, at)), resets, l.add(at, rows * width));
+      l.store(activated(0, two[i * 2]), resets, at);
+      l.store(mul(activated(0, two[i * 2 + 1]), l.load(vector, now, at)), resets, l.add(at, rows * width));
     }
     return;
   }
   sums = product(now, rows, panel, direction, 0, s.gates, sums);
   for (int64_t i = 0; i < rows; ++i) {
     ArrayRef<Value> gate = ArrayRef(sums).slice(i * s.gates, s.gates);
-    Value at = l.add(unit, i * width), h;
+    Value at = l.add(unit, i * width), row = l.add(firstRow, i), h;
     if (s.cell == Cell::Lstm) {
-      Value c = add(mul(sigmoid(gate[2]), l.load(vector, cells, at)), mul(sigmoid(gate[0]), tanh(gate[3])));
+      Value before = l.load(vector, cells, at);
+      auto seen = [&](Value sum, int64_t which, Value state) {
+        return s.peepholes ? context.elements.fma(peephole(direction, which, panel, count), state, sum) : sum;
+      };
+      Value in = activated(0, seen(gate[0], 0, before));
+      Value forget = s.isCoupled ? context.elements.sub(context.elements.number(1, vector), in)
+                                 : activated(0, seen(gate[2], 2, before));
+      Value c = add(mul(forget, before), mul(in, activated(1, gate[3])));
+      h = mul(activated(0, seen(gate[1], 1, c)), activated(2, c));
+      if (s.lengths)
+        c = l.b.create<arith::SelectOp>(l.loc, isActive(number, row), c, before);
       l.store(c, cells, at);
-      h = mul(sigmoid(gate[1]), tanh(c));
     } else if (s.cell == Cell::Gru) {
-      Value z = sigmoid(gate[0]), r = sigmoid(gate[1]);
-      Value candidate = tanh(add(inputProduct(i, 2), mul(r, gate[2])));
+      Value z = activated(0, gate[0]), r = activated(0, gate[1]);
+      Value candidate = activated(1, add(inputProduct(i, 2), mul(r, gate[2])));
       h = add(candidate, mul(z, context.elements.sub(l.load(vector, now, at), candidate)));
-    } else if (s.activation == "relu") {
-      h = context.elements.maximum(gate[0], l.zero(vector), type);
     } else {
-      h = s.activation == "sigmoid" ? sigmoid(gate[0]) : tanh(gate[0]);
+      h = activated(0, gate[0]);
     }
-    l.store(h, next, at);
-    if (s.resultY)
-      l.store(h, context.result(*s.resultY), l.add(yRow(time, direction, l.add(firstRow, i)), unit), count);
+    finishUnits(h, now, next, at, unit, count, direction, row, number);
   }
 }
 
@@ -327,8 +357,7 @@ void SequenceEmitter::step(Value direction, Value firstRow, int64_t rows, Value 
   int64_t stateBytes = mostRows * width * 4;
   Value now = l.at(states, l.mul(parity, stateBytes));
   Value next = l.at(states, l.mul(l.sub(l.index(1), parity), stateBytes));
-  Value time = timeOf(direction, number);
-  overPanels([&](Value panel) { unitsOf(panel, rows, chunkStep, now, next, direction, firstRow, time); });
+  overPanels([&](Value panel) { unitsOf(panel, rows, chunkStep, now, next, direction, firstRow, number); });
   if (s.cell == Cell::Gru && !s.isLinearBeforeReset) {
     Value scaled = l.at(resets, l.index(rows * width * 4));
     overPanels([&](Value panel) {
@@ -342,11 +371,9 @@ void SequenceEmitter::step(Value direction, Value firstRow, int64_t rows, Value 
       }
       sums = product(scaled, rows, panel, direction, 2, 1, sums);
       for (int64_t i = 0; i < rows; ++i) {
-        Value at = l.add(unit, i * width), z = l.load(vector, resets, at), candidate = tanh(sums[i]);
+        Value at = l.add(unit, i * width), z = l.load(vector, resets, at), candidate = activated(1, sums[i]);
         Value h = add(candidate, mul(z, context.elements.sub(l.load(vector, now, at), candidate)));
-        l.store(h, next, at);
-        if (s.resultY)
-          l.store(h, context.result(*s.resultY), l.add(yRow(time, direction, l.add(firstRow, i)), unit), count);
+        finishUnits(h, now, next, at, unit, count, direction, l.add(firstRow, i), number);
       }
     });
   }
@@ -354,7 +381,7 @@ void SequenceEmitter::step(Value direction, Value firstRow, int64_t rows, Value 
     // The other workers' units come back from the result.
     l.b.create<kernel::BarrierOp>(l.loc);
     for (int64_t i = 0; i < rows; ++i) {
-      Value from = yRow(time, direction, l.add(firstRow, i));
+      Value row = l.add(firstRow, i), from = yRow(timeOf(direction, number, row), direction, row);
       int64_t whole = s.hidden / lanes * lanes;
       l.loop(l.index(0), l.index(whole), lanes, [&](Value unit) {
         l.store(l.load(vector, context.result(*s.resultY), l.add(from, unit)), next, l.add(unit, i * width));
@@ -413,7 +440,8 @@ void SequenceEmitter::emit() {
   // Sharing a step pays from about 64K multiply-adds on, and where there are not enough sequences for all.
   int64_t perStep = s.gates * s.hidden * s.hidden;
   bool hasFewSequences = s.directions == 1 && (!batch || *batch <= limit);
-  isShared = s.resultY && perStep >= (64 << 10) && hasFewSequences && !(s.cell == Cell::Gru && !s.isLinearBeforeReset);
+  isShared = s.resultY && !s.lengths && perStep >= (64 << 10) && hasFewSequences &&
+             !(s.cell == Cell::Gru && !s.isLinearBeforeReset);
   DimExpr work = s.steps * s.batch * DimExpr(s.directions * s.gates * s.hidden * (s.hidden + s.inputs));
   bool isSmall = work.isConstant() && work.constant() < (64 << 10);
   context.func.setParallel(!isSmall && (isShared || s.directions > 1 || !batch || *batch > limit));

@@ -137,7 +137,8 @@ std::optional<TransposedShape> readTransposed(Operation *op, std::string &whyNot
         whyNot = "padding that depends on a dynamic size";
         return std::nullopt;
       }
-      before = rule == "SAME_UPPER" ? total.constant() / 2 : total.constant() - total.constant() / 2;
+      int64_t cut = std::max<int64_t>(0, total.constant()); // a result that is wider ends in elements without taps
+      before = rule == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
     }
     shape.phases[i] =
         phasesOf(input->dims[axis + 1], out[axis + 1], c.kernel[axis], strides[axis], dilations[axis], before);

@@ -262,6 +262,14 @@ bool CompiledCase::State::evaluateBody() {
     }
     if (isa<AbsentOp>(op))
       continue;
+    if (auto numbers = dyn_cast<DimValuesOp>(op)) {
+      auto type = cast<RankedTensorType>(numbers.getResult().getType());
+      std::vector<char> bytes(size_t(type.getNumElements() * 8));
+      for (auto [i, expr] : llvm::enumerate(*integerElements(numbers.getResult())))
+        putNumber(bytes.data(), type.getElementType(), int64_t(i), double(valueOf(expr)));
+      values[numbers.getResult()] = constantFromBytes(type, bytes);
+      continue;
+    }
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       ElementsAttr from = values[reshape.getX()];
       auto type = cast<RankedTensorType>(reshape.getType());

@@ -1,4 +1,4 @@
-// Kernels of kinds "scatter", "scan" and "search" against the reference kernels of their operations.
+// Kernels of kinds "scatter", "scan", "sample" and "search" against the reference kernels of their operations.
 #include "test/compiler/codegen/ContractionHarness.h"
 
 #include <catch2/catch.hpp>
@@ -76,6 +76,48 @@ std::string topK(const Shape &shape, const Shape &result, int64_t axis, const st
   if (which == 'b')
     c.moreResults = {{result, "i64"}};
   return checkAll(c);
+}
+
+/// A grid over an image; `size` are the spatial axes of the image, `points` those of the grid.
+FusedCase grid(const Shape &size, const Shape &points, const std::string &attributes,
+               const std::string &element = "f32") {
+  FusedCase c;
+  c.kind = "sample";
+  Shape x{2, 3}, at{2}, to{2, 3};
+  x.insert(x.end(), size.begin(), size.end());
+  at.insert(at.end(), points.begin(), points.end());
+  at.push_back(int64_t(size.size()));
+  to.insert(to.end(), points.begin(), points.end());
+  c.inputs = {{x, element, false, -3, 3}, {at, "f32", false, -1.6, 1.6}};
+  c.result = to;
+  c.resultElement = element;
+  c.tolerance = element == "f16" ? 2e-3 : 1e-5;
+  c.body = "%r = firn.call \"ai.onnx::GridSample\"(%0, %1) {" + attributes + "} : (" + typeText(x, element) + ", " +
+           typeText(at) + ") -> " + typeText(to, element) + "\nfirn.yield %r : " + typeText(to, element);
+  return c;
+}
+
+/// One axis of a resize, by scales where `scale` is not 0, else by sizes.
+FusedCase resize(const Shape &from, const Shape &to, int axis, double scale, const std::string &attributes,
+                 const std::string &element = "f32") {
+  FusedCase c;
+  c.kind = "sample";
+  c.inputs = {{from, element, false, element == "ui8" ? 0.0 : -3.0, element == "ui8" ? 255.0 : 3.0}};
+  c.result = to;
+  c.resultElement = element;
+  c.tolerance = element == "f16" ? 2e-3 : 1e-5;
+  std::string type = typeText(from, element), result = typeText(to, element);
+  std::string size = to[size_t(axis)].name.empty()
+                         ? "%n = firn.constant {value = dense<" + std::to_string(to[size_t(axis)].value) +
+                               "> : tensor<1xi64>} : tensor<1xi64>"
+                         : "%n = firn.dim_values [\"" + to[size_t(axis)].name + "\"] : tensor<1xi64>";
+  c.body = "%e = firn.absent : none\n%roi = firn.constant {value = dense<[0.1, 1.2]> : tensor<2xf32>} : tensor<2xf32>\n"
+           "%s = firn.constant {value = dense<" +
+           std::to_string(scale) + "> : tensor<1xf32>} : tensor<1xf32>\n" + size + "\n%r = firn.resize %0, %roi, " +
+           (scale != 0 ? "%s" : "%e, %n") + " {axes = array<i64: " + std::to_string(axis) + ">, firn.sampled, " +
+           attributes + "} : (" + type + ", tensor<2xf32>, " + (scale != 0 ? "tensor<1xf32>" : "none, tensor<1xi64>") +
+           ") -> " + result + "\nfirn.yield %r : " + result;
+  return c;
 }
 
 } // namespace
@@ -176,4 +218,82 @@ TEST_CASE("searches of symbolic and empty shapes agree; a line shorter than k is
   for (int64_t n : {0, 1, 5})
     REQUIRE(topK({"n", "m"}, {"n", 3}, 1, "", "f32", {}, 'b', {{"n", n}, {"m", 40}}) == "");
   REQUIRE(topK({4, 9}, {4, 0}, 1, "") == "");
+}
+
+TEST_CASE("samples of a grid agree in every mode, at and beyond the borders") {
+  for (const char *mode : {"nearest", "linear", "cubic"})
+    for (const char *padding : {"zeros", "border", "reflection"})
+      for (const char *aligned : {"0", "1"}) {
+        CAPTURE(mode, padding, aligned);
+        std::string attributes = "mode = \"" + std::string(mode) + "\", padding_mode = \"" + padding +
+                                 "\", align_corners = " + aligned + " : i64";
+        REQUIRE(checkAll(grid({7, 5}, {3, 11}, attributes)) == "");
+        REQUIRE(check(grid({9}, {17}, attributes)) == "");
+      }
+  REQUIRE(check(grid({4, 5, 6}, {3, 2, 5}, "mode = \"linear\"")) == "");
+  REQUIRE(check(grid({4, 5}, {3, 9}, "", "f16")) == "");
+  REQUIRE(check(grid({4, 5}, {3, 9}, "", "f64")) == "");
+  FusedCase special = grid({4, 5}, {3, 9}, "");
+  special.inputs[1].values = {notANumber, 0.5, inf, -inf, 1e30, 0, -1, 1};
+  REQUIRE(checkAll(special) == "");
+  FusedCase dynamic = grid({"h", "w"}, {"a", "b"}, "");
+  dynamic.sizes = {{"h", 5}, {"w", 6}, {"a", 1}, {"b", 3}};
+  REQUIRE(check(dynamic) == "");
+}
+
+TEST_CASE("one axis of a resize agrees in every mode and transformation") {
+  for (const char *transformation : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                     "asymmetric", "tf_crop_and_resize"})
+    for (const char *mode : {"mode = \"nearest\"", "mode = \"nearest\", nearest_mode = \"ceil\"", "mode = \"linear\"",
+                             "mode = \"cubic\"", "mode = \"cubic\", exclude_outside = 1 : i64",
+                             "mode = \"cubic\", antialias = 1 : i64", "mode = \"linear\", antialias = 1 : i64"}) {
+      CAPTURE(transformation, mode);
+      std::string attributes = std::string(mode) +
+                               ", extrapolation_value = 7.0 : f32, coordinate_transformation_mode = \"" +
+                               transformation + "\"";
+      REQUIRE(check(resize({3, 10}, {3, 23}, 1, 0, attributes)) == "");
+      REQUIRE(check(resize({3, 23}, {3, 10}, 1, 0, attributes)) == "");
+      REQUIRE(check(resize({2, 9, 37}, {2, 4, 37}, 1, 0, attributes)) == "");
+      if (std::string(transformation) != "tf_crop_and_resize") {
+        REQUIRE(check(resize({2, 9, 37}, {2, 23, 37}, 1, 2.6, attributes)) == "");
+        REQUIRE(check(resize({18, 30}, {18, 18}, 1, 0.6, attributes)) == "");
+      }
+    }
+}
+
+TEST_CASE("resizes agree in other types, and where sizes are found while running") {
+  for (const char *element : {"f16", "bf16", "f64"})
+    REQUIRE(check(resize({3, 10}, {3, 23}, 1, 0, "mode = \"cubic\"", element)) == "");
+  REQUIRE(checkAll(resize({3, 10, 70}, {3, 23, 70}, 1, 0, "mode = \"nearest\"", "ui8")) == "");
+  FusedCase dynamic = resize({"n", "w"}, {"n", "v"}, 1, 0, "mode = \"linear\", antialias = 1 : i64");
+  for (int64_t v : {0, 1, 9, 40}) {
+    dynamic.sizes = {{"n", 3}, {"w", 17}, {"v", v}};
+    REQUIRE(check(dynamic) == "");
+  }
+}
+
+TEST_CASE("positions of what is not zero agree, NaN included, and slices that a condition keeps") {
+  FusedCase c;
+  c.kind = "search";
+  c.tolerance = 0;
+  Shape x{3, "n", 7}, found{3, "s"}, carrier{"s", 0};
+  c.inputs = {{x, "f32", false, 0, 0, {0, 1, 0, 0, notANumber, -0.0, 0, 2}}, {carrier, "i1"}};
+  c.sizes = {{"n", 8}, {"s", 63}};
+  c.result = found;
+  c.resultElement = "i64";
+  c.body = "%r = firn.non_zero %0 : (" + typeText(x) + ") -> " + typeText(found, "i64") +
+           "\nfirn.yield %r : " + typeText(found, "i64");
+  REQUIRE(checkAll(c) == "");
+  for (const char *axis : {"{}", "{axis = 1 : i64}"}) {
+    bool isFlat = std::string(axis) == "{}";
+    Shape data{4, 6, 5}, kept = isFlat ? Shape{"s"} : Shape{4, "s", 5};
+    FusedCase d = c;
+    d.inputs = {{data}, {{6}, "i1", false, 0, 1, {1, 0, 1, 1, 0, 1}}, {carrier, "i1"}};
+    d.sizes = {{"s", 4}};
+    d.result = kept;
+    d.resultElement = "f32";
+    d.body = std::string("%r = firn.call \"ai.onnx::Compress\"(%0, %1) ") + axis + " : (" + typeText(data) + ", " +
+             typeText({6}, "i1") + ") -> " + typeText(kept) + "\nfirn.yield %r : " + typeText(kept);
+    REQUIRE(checkAll(d) == "");
+  }
 }

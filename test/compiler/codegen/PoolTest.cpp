@@ -87,6 +87,17 @@ TEST_CASE("pools agree for other element types") {
   }
 }
 
+TEST_CASE("norms of windows agree") {
+  for (const char *attributes : {"p = 1 : i64", "p = 2 : i64"})
+    for (bool isLast : {false, true}) {
+      std::string window =
+          std::string("kernel_shape = array<i64: 3, 2>, strides = array<i64: 2, 2>, pads = array<i64: 1, 0, 1, 0>, ") +
+          attributes;
+      REQUIRE(check("lp_pool", isLast, 2, {9, 10}, 20, {5, 5}, window) == "");
+      REQUIRE(check("lp_pool", isLast, 1, {9, 10}, 3, {5, 5}, window, "f16") == "");
+    }
+}
+
 TEST_CASE("pools agree on every target") {
   for (const char *target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
     REQUIRE(check("max_pool", true, 1, {8, 10}, 20, {4, 5},

@@ -12,6 +12,8 @@ struct Layer {
   std::string direction = "forward";
   std::string attributes = "";
   bool hasBias = true, hasState = true, wantsAll = true, wantsSequence = true, isBatchFirst = false, isDynamic = false;
+  bool hasPeepholes = false;
+  std::vector<double> lengths = {};
 };
 
 FusedCase build(const Layer &y) {
@@ -42,10 +44,18 @@ FusedCase build(const Layer &y) {
     }
   };
   operand(y.hasBias, b);
-  operand(false, {});
+  operand(!y.lengths.empty(), {batch});
+  if (!y.lengths.empty()) {
+    Input &lengths = c.inputs.back();
+    lengths.element = "i32";
+    lengths.values = y.lengths;
+    types = types.substr(0, types.rfind("tensor<")) + typeText({batch}, "i32");
+  }
   operand(y.hasState, state);
   if (y.op == "lstm")
     operand(y.hasState, state);
+  if (y.hasPeepholes)
+    operand(true, {directions, 3 * y.hidden});
   int results = y.op == "lstm" ? 3 : 2;
   std::string resultTypes = typeText(all);
   for (int i = 1; i < results; ++i)
@@ -137,10 +147,62 @@ TEST_CASE("recurrent layers agree on every target") {
   }
 }
 
-TEST_CASE("what a recurrent layer lacks is refused with the reason") {
+TEST_CASE("clips, coupled gates, peepholes and every activation agree") {
   Layer y;
-  y.attributes = "clip = 1.0 : f32";
-  REQUIRE(check(y) == "refused: a clip or coupled gates");
-  y.attributes = "activations = [\"Sigmoid\", \"Relu\", \"Tanh\"]";
-  REQUIRE(check(y) == "refused: activation 'relu'");
+  y.steps = 6;
+  y.batch = 5;
+  y.hidden = 21;
+  y.attributes = "clip = 0.2 : f32";
+  for (const char *op : {"lstm", "gru", "rnn"}) {
+    y.op = op;
+    REQUIRE(check(y) == "");
+  }
+  y.op = "lstm";
+  y.hasPeepholes = true;
+  y.direction = "bidirectional";
+  REQUIRE(check(y) == "");
+  y.attributes = "input_forget = 1 : i64";
+  REQUIRE(check(y) == "");
+  y = Layer();
+  for (const char *name : {"Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus",
+                           "Softsign", "Tanh", "ThresholdedRelu"}) {
+    CAPTURE(name);
+    y.op = "rnn";
+    y.attributes = std::string("activations = [\"") + name + "\"]";
+    REQUIRE(check(y) == "");
+    y.op = "gru";
+    y.attributes = std::string("activations = [\"HardSigmoid\", \"") + name +
+                   "\"], activation_alpha = array<f32: 0.3, 0.7>, activation_beta = array<f32: 0.4, 0.9>";
+    REQUIRE(check(y) == "");
+  }
+}
+
+TEST_CASE("rows end at their own lengths, in every direction") {
+  for (const char *op : {"lstm", "gru", "rnn"})
+    for (const char *direction : {"forward", "reverse", "bidirectional"})
+      for (bool isBatchFirst : {false, true}) {
+        CAPTURE(op, direction, isBatchFirst);
+        Layer y;
+        y.op = op;
+        y.direction = direction;
+        y.isBatchFirst = isBatchFirst;
+        y.steps = 7;
+        y.batch = 6;
+        y.hidden = 19;
+        y.lengths = {7, 3, 1, 0, 5, 7};
+        REQUIRE(check(y) == "");
+        y.isDynamic = true;
+        REQUIRE(check(y) == "");
+        if (std::string(op) == "gru") {
+          y.attributes = "linear_before_reset = 1 : i64";
+          REQUIRE(check(y) == "");
+        }
+      }
+}
+
+TEST_CASE("what has no code is said") {
+  Layer y;
+  y.direction = "bidirectional";
+  y.attributes = "activations = [\"Sigmoid\", \"Tanh\", \"Tanh\", \"Relu\", \"Tanh\", \"Tanh\"]";
+  REQUIRE(check(y) == "refused: activations that differ between directions");
 }

@@ -93,3 +93,34 @@ func.func @attention_reads_views_of_its_operands(%x: tensor<2x5x3x8xf32>, %k: te
   %2 = firn.attention %1, %k, %k : (tensor<2x3x5x4xf32>, tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32>
   return %2 : tensor<2x3x5x4xf32>
 }
+
+// CHECK-LABEL: @a_size_found_in_data_is_counted_first
+// CHECK: firn.reduce_sum
+// CHECK: %[[SIZE:.+]] = firn.constant_of_shape {{.*}} -> tensor<?x0xf32, #firn.dims<["u3.0", ""]>>
+// CHECK: firn.fused "search"(%arg0, %[[SIZE]])
+// CHECK: firn.non_zero
+func.func @a_size_found_in_data_is_counted_first(%x: tensor<4x5xf32>) -> tensor<2x?xi64, #firn.dims<["", "u3.0"]>> {
+  %0 = firn.non_zero %x {firn.id = 3 : i64} : (tensor<4x5xf32>) -> tensor<2x?xi64, #firn.dims<["", "u3.0"]>>
+  return %0 : tensor<2x?xi64, #firn.dims<["", "u3.0"]>>
+}
+
+// CHECK-LABEL: @a_condition_longer_than_its_axis_stays_on_the_reference_kernel
+// CHECK-NOT: firn.fused
+// CHECK: firn.call "ai.onnx::Compress"
+func.func @a_condition_longer_than_its_axis_stays_on_the_reference_kernel(%x: tensor<4xf32>, %c: tensor<5xi1>) -> tensor<?xf32, #firn.dims<["u4.0"]>> {
+  %0 = firn.call "ai.onnx::Compress"(%x, %c) {firn.id = 4 : i64} : (tensor<4xf32>, tensor<5xi1>) -> tensor<?xf32, #firn.dims<["u4.0"]>>
+  return %0 : tensor<?xf32, #firn.dims<["u4.0"]>>
+}
+
+// CHECK-LABEL: @scatters_and_searches_are_kernels_of_their_own
+// CHECK: firn.fused "scatter"
+// CHECK: firn.fused "scan"
+// CHECK: firn.fused "search"
+func.func @scatters_and_searches_are_kernels_of_their_own(%x: tensor<4xf32>, %i: tensor<2xi64>, %u: tensor<2xf32>) -> tensor<3xf32> {
+  %a = firn.constant {value = dense<0> : tensor<i64>} : tensor<i64>
+  %k = firn.constant {value = dense<3> : tensor<1xi64>} : tensor<1xi64>
+  %0 = firn.scatter_elements %x, %i, %u : (tensor<4xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<4xf32>
+  %1 = firn.cumsum %0, %a : (tensor<4xf32>, tensor<i64>) -> tensor<4xf32>
+  %2:2 = firn.topk %1, %k : (tensor<4xf32>, tensor<1xi64>) -> (tensor<3xf32>, tensor<3xi64>)
+  return %2#0 : tensor<3xf32>
+}

@@ -255,3 +255,73 @@ func.func @rows_of_four_bits_are_picked_as_bytes(%i: tensor<3xi64>) -> tensor<3x
   %1 = firn.cast %0 {to = 1 : i64} : (tensor<3x2xui4>) -> tensor<3x2xf32>
   return %1 : tensor<3x2xf32>
 }
+
+// CHECK-LABEL: @cubic_resize_is_one_axis_after_the_other
+// CHECK: %[[W:.+]] = firn.resize %arg0, {{.*}}axes = array<i64: 3>{{.*}}firn.sampled{{.*}} -> tensor<1x2x5x12xf32>
+// CHECK: firn.resize %[[W]], {{.*}}axes = array<i64: 2>{{.*}}firn.sampled{{.*}} -> tensor<1x2x10x12xf32>
+func.func @cubic_resize_is_one_axis_after_the_other(%x: tensor<1x2x5x6xf32>) -> tensor<1x2x10x12xf32> {
+  %none = firn.absent : none
+  %s = firn.constant {value = dense<[1.0, 1.0, 2.0, 2.0]> : tensor<4xf32>} : tensor<4xf32>
+  %0 = firn.resize %x, %none, %s {mode = "cubic"} : (tensor<1x2x5x6xf32>, none, tensor<4xf32>) -> tensor<1x2x10x12xf32>
+  return %0 : tensor<1x2x10x12xf32>
+}
+
+// CHECK-LABEL: @linear_resize_stays_for_the_map_emitter
+// CHECK-NOT: firn.sampled
+// CHECK: return
+func.func @linear_resize_stays_for_the_map_emitter(%x: tensor<1x2x5x6xf32>) -> tensor<1x2x10x12xf32> {
+  %none = firn.absent : none
+  %s = firn.constant {value = dense<[1.0, 1.0, 2.0, 2.0]> : tensor<4xf32>} : tensor<4xf32>
+  %0 = firn.resize %x, %none, %s {mode = "linear"} : (tensor<1x2x5x6xf32>, none, tensor<4xf32>) -> tensor<1x2x10x12xf32>
+  return %0 : tensor<1x2x10x12xf32>
+}
+
+// CHECK-LABEL: @resize_of_bytes_interpolates_float32
+// CHECK: firn.cast %arg0 {to = 1 : i64}
+// CHECK: firn.resize
+// CHECK: firn.round
+// CHECK: firn.cast
+func.func @resize_of_bytes_interpolates_float32(%x: tensor<5x6xui8>) -> tensor<5x12xui8> {
+  %none = firn.absent : none
+  %s = firn.constant {value = dense<[1.0, 2.0]> : tensor<2xf32>} : tensor<2xf32>
+  %0 = firn.resize %x, %none, %s {mode = "linear"} : (tensor<5x6xui8>, none, tensor<2xf32>) -> tensor<5x12xui8>
+  return %0 : tensor<5x12xui8>
+}
+
+// CHECK-LABEL: @lrn_sums_shifted_squares
+// CHECK: %[[P:.+]] = firn.pad {{.*}} -> tensor<1x10x4x4xf32>
+// CHECK-COUNT-3: firn.slice %[[P]]
+// CHECK: firn.pow
+// CHECK: firn.div %arg0
+func.func @lrn_sums_shifted_squares(%x: tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32> {
+  %0 = firn.lrn %x {size = 3 : i64} : (tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
+  return %0 : tensor<1x8x4x4xf32>
+}
+
+// CHECK-LABEL: @hardmax_compares_positions
+// CHECK: firn.range
+// CHECK: firn.arg_max %arg0 {axis = 1 : i64}
+// CHECK: firn.equal
+// CHECK: firn.cast
+func.func @hardmax_compares_positions(%x: tensor<2x5xf32>) -> tensor<2x5xf32> {
+  %0 = firn.hardmax %x : (tensor<2x5xf32>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// CHECK-LABEL: @reverse_sequence_is_a_gather
+// CHECK: firn.gather {{.*}} -> tensor<4x3x2xf32>
+// CHECK-NOT: firn.call
+// CHECK: return
+func.func @reverse_sequence_is_a_gather(%x: tensor<4x3x2xf32>, %n: tensor<3xi64>) -> tensor<4x3x2xf32> {
+  %0 = firn.call "ai.onnx::ReverseSequence"(%x, %n) : (tensor<4x3x2xf32>, tensor<3xi64>) -> tensor<4x3x2xf32>
+  return %0 : tensor<4x3x2xf32>
+}
+
+// CHECK-LABEL: @dropout_keeps_all_where_it_does_not_train
+// CHECK: firn.constant_of_shape
+// CHECK-NOT: firn.dropout
+// CHECK: return
+func.func @dropout_keeps_all_where_it_does_not_train(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xi1>) {
+  %0:2 = firn.dropout %x : (tensor<3xf32>) -> (tensor<3xf32>, tensor<3xi1>)
+  return %0#0, %0#1 : tensor<3xf32>, tensor<3xi1>
+}
