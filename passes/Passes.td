@@ -22,6 +22,13 @@ def FoldConstants : Pass<"firn-fold-constants", "::mlir::ModuleOp"> {
   ];
 }
 
+def ExpandComposites : Pass<"firn-expand-composites", "::mlir::ModuleOp"> {
+  let summary = "spell out library operators that are compositions of others";
+  let options = [
+    Option<"limit", "limit", "int64_t", "-1", "stop after this many rewrites, -1 for no limit; bisects a miscompile">
+  ];
+}
+
 // --- pipelines ---
 def Optimise : Pass<"firn-optimise", "::mlir::ModuleOp"> {
   let summary = "infer, fold, simplify and fuse until nothing changes";

@@ -90,7 +90,13 @@ void buildOptimisePipeline(OpPassManager &manager, const PipelineOptions &option
 }
 
 void buildPreparePipeline(OpPassManager &manager, const PipelineOptions &options) {
+  auto expandComposites = [&] {
+    if (!options.isWanted || options.isWanted("firn-expand-composites"))
+      manager.addPass(createExpandComposites());
+  };
+  expandComposites(); // first, before others mention dimensions that a call finds
   buildOptimisePipeline(manager, options);
+  expandComposites(); // where folding told what was not known
   manager.addPass(createDecomposeEinsum());
   manager.addPass(createDecompose());
   buildOptimisePipeline(manager, options);

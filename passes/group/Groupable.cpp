@@ -166,6 +166,7 @@ Role roleOf(Operation *op) {
         .Case("ai.onnx::CumProd", Role::Scan)
         .Case("ai.onnx::GridSample", Role::Sample)
         .Case("ai.onnx::Compress", Role::Search)
+        .Case("firn::Forest", Role::Forest)
         .Default(Role::None);
   if (isa<AttentionOp>(op))
     return onlyFirstResult(op) ? Role::Attention : Role::None;
@@ -195,6 +196,8 @@ StringRef kernelKind(Role role) {
     return "sample";
   case Role::Search:
     return "search";
+  case Role::Forest:
+    return "forest";
   case Role::Elementwise:
   case Role::Remap:
     return "map";
@@ -228,6 +231,8 @@ static bool isInline(OpOperand &operand) {
   Role role = roleOf(owner);
   if (isAbsent(operand.get()))
     return true;
+  if (role == Role::Forest)
+    return false;
   if (role == Role::Scatter || role == Role::Scan || role == Role::Sample || role == Role::Search) {
     bool isParameter = role == Role::Scan || isa<TopKOp, ResizeOp>(owner);
     return isParameter && operand.getOperandNumber() > 0 && isInlineOperand(operand.get());

@@ -21,6 +21,7 @@ enum class Role {
   Scan,    // running sums and products
   Sample,  // weighted sums of elements round a position
   Search,  // the largest elements, those that are not zero, ...
+  Forest,  // tree ensembles
 };
 
 /// None where an element type has no generated code or a result dimension is only found by running the operation.

@@ -1,5 +1,16 @@
 // Preparation of features in ai.onnx.ml: scaling, choosing, joining, encoding.
-#include "runtime/kernels/Predictor.h"
+#include "runtime/kernels/PredictorExpansion.h"
+
+FIRN_USES(Abs)
+FIRN_USES(Div)
+FIRN_USES(Equal)
+FIRN_USES(Greater)
+FIRN_USES(Mul)
+FIRN_USES(ReduceMax)
+FIRN_USES(ReduceSum)
+FIRN_USES(Sqrt)
+FIRN_USES(Sub)
+FIRN_USES(Where)
 
 namespace firn::kernels {
 namespace {
@@ -267,8 +278,49 @@ int32_t runOneHotEncoder(firn_call *call) {
   return FIRN_CALL_OK;
 }
 
+// --- spelt out -------------------------------------------------------------------------------------------------------
+
+void expandScaler(Composer &c) {
+  Composer::Value x = c.need(0, "X", typeSet(FIRN_F32), 1);
+  const double *offset, *scale;
+  int64_t offsets, scales;
+  if (!c.isFailed() && c.type(x).dims[c.rank(x) - 1] < 0)
+    c.refuse(FIRN_CALL_UNSUPPORTED, "the number of features is not known");
+  if (!c.isFailed())
+    c.status = scalerOf(c.call, &offset, &offsets, &scale, &scales);
+  if (c.isFailed() || offsets + scales == 0)
+    return c.refuse(FIRN_CALL_UNSUPPORTED, "a scaler that changes nothing");
+  if (offsets)
+    x = c.op(firn_op_ai_onnx_Sub, {x, floatConstant(c, offset, 1, offsets)});
+  c.result(0, scales ? c.op(firn_op_ai_onnx_Mul, {x, floatConstant(c, scale, 1, scales)}) : x);
+}
+
+void expandNormalizer(Composer &c) {
+  Composer::Value x = c.need(0, "X", typeSet(FIRN_F32), 1, 2);
+  bool isL1 = stringAttributeIs(c.call, "norm", "L1", "MAX"), isL2 = stringAttributeIs(c.call, "norm", "L2", "MAX");
+  Composer::Value size = isL2 ? c.op(firn_op_ai_onnx_Mul, {x, x}) : c.op(firn_op_ai_onnx_Abs, {x});
+  size = c.op(isL1 || isL2 ? firn_op_ai_onnx_ReduceSum : firn_op_ai_onnx_ReduceMax, {size, c.integers({-1})});
+  if (isL2)
+    size = c.op(firn_op_ai_onnx_Sqrt, {size});
+  Composer::Value isZero = c.op(firn_op_ai_onnx_Equal, {size, c.scalar(FIRN_F32, 0)});
+  size = c.op(firn_op_ai_onnx_Where, {isZero, c.scalar(FIRN_F32, 1), size});
+  c.result(0, c.op(firn_op_ai_onnx_Div, {x, size}));
+}
+
+void expandBinarizer(Composer &c) {
+  Composer::Value x = c.need(0, "X", typeSet(FIRN_F32) | typeSet(FIRN_F64));
+  if (c.isFailed())
+    return;
+  double threshold = double(floatAttribute(c.call, "threshold", 0));
+  Composer::Value isAbove = c.op(firn_op_ai_onnx_Greater, {x, c.scalar(c.dtype(x), threshold)});
+  c.result(0, c.cast(isAbove, c.dtype(x)));
+}
+
 } // namespace
 
+FIRN_EXPANSION(ai_onnx_ml, Binarizer, "ai.onnx.ml::Binarizer", expandBinarizer)
+FIRN_EXPANSION(ai_onnx_ml, Normalizer, "ai.onnx.ml::Normalizer", expandNormalizer)
+FIRN_EXPANSION(ai_onnx_ml, Scaler, "ai.onnx.ml::Scaler", expandScaler)
 FIRN_OPERATOR(ai_onnx_ml, ArrayFeatureExtractor, "ai.onnx.ml::ArrayFeatureExtractor", inferArrayFeatureExtractor,
               runArrayFeatureExtractor)
 FIRN_OPERATOR(ai_onnx_ml, Binarizer, "ai.onnx.ml::Binarizer", inferBinarizer, runBinarizer)

@@ -1,5 +1,10 @@
 // Linear models of ai.onnx.ml.
-#include "runtime/kernels/Predictor.h"
+#include "runtime/kernels/PredictorExpansion.h"
+
+FIRN_USES(Concat)
+FIRN_USES(Gemm)
+FIRN_USES(Greater)
+FIRN_USES(Neg)
 
 namespace firn::kernels {
 namespace {
@@ -111,8 +116,58 @@ int32_t runLinearClassifier(firn_call *call) {
   return FIRN_CALL_OK;
 }
 
+// --- spelt out -------------------------------------------------------------------------------------------------------
+
+Composer::Value scoresOf(Composer &c, int32_t (*read)(firn_call *, LinearModel *), LinearModel &model) {
+  Composer::Value x = c.need(0, "X", typeSet(FIRN_F32), 2, 2);
+  if (!c.isFailed() && c.type(x).dims[1] < 0)
+    c.refuse(FIRN_CALL_UNSUPPORTED, "the number of features is not known");
+  if (!c.isFailed())
+    c.status = read(c.call, &model);
+  if (c.isFailed())
+    return Composer::absent;
+  Composer::Value weights = c.reshape(floatConstant(c, model.coefficients, 1, model.outputs * model.x.features),
+                                      {model.outputs, model.x.features});
+  AttributeList attributes;
+  attributes.integer("transB", 1);
+  Composer::Value bias = model.intercepts ? floatConstant(c, model.intercepts, 1, model.outputs) : Composer::absent;
+  return c.op(firn_op_ai_onnx_Gemm, {x, weights, bias}, attributes);
+}
+
+void expandRegressor(Composer &c) {
+  LinearModel model;
+  Composer::Value y = scoresOf(c, regressorOf, model);
+  c.result(0, c.isFailed() ? y : transformed(c, model.transform, y));
+}
+
+int32_t classifierOf(firn_call *call, LinearModel *model) { return linearModelOf(call, 0, model); }
+
+void expandClassifier(Composer &c) {
+  LinearModel model;
+  Composer::Value y = scoresOf(c, classifierOf, model), best;
+  if (c.isFailed())
+    return;
+  Labels labels = labelsOf(c.call, "classlabels_ints");
+  if (isBinary(model, labels)) {
+    AttributeList columns;
+    columns.integer("axis", 1);
+    best = c.op(firn_op_ai_onnx_Greater, {y, c.scalar(FIRN_F32, 0)});
+    best = c.reshape(c.cast(best, FIRN_I64), {-1});
+    y = c.op(firn_op_ai_onnx_Concat, {c.op(firn_op_ai_onnx_Neg, {y}), y}, columns);
+  } else if (model.outputs > 1 && labels.count == model.outputs) {
+    best = bestColumn(c, y);
+  } else {
+    return c.refuse(FIRN_CALL_UNSUPPORTED, "a single class");
+  }
+  c.result(1, transformed(c, model.transform, y));
+  if (c.wants(0))
+    c.result(0, labelled(c, labels, best));
+}
+
 } // namespace
 
+FIRN_EXPANSION(ai_onnx_ml, LinearClassifier, "ai.onnx.ml::LinearClassifier", expandClassifier)
+FIRN_EXPANSION(ai_onnx_ml, LinearRegressor, "ai.onnx.ml::LinearRegressor", expandRegressor)
 FIRN_OPERATOR(ai_onnx_ml, LinearRegressor, "ai.onnx.ml::LinearRegressor", inferLinearRegressor, runLinearRegressor)
 FIRN_OPERATOR(ai_onnx_ml, LinearClassifier, "ai.onnx.ml::LinearClassifier", inferLinearClassifier, runLinearClassifier)
 

@@ -6,12 +6,15 @@
 #include <string_view>
 
 #include "runtime/abi/custom.h"
-#include "runtime/abi/reference.h"
+#include "runtime/kernels/Compose.h"
 
 namespace firn::kernels {
 
 /// The operator called `qualified` ("ai.onnx::Conv"), NULL where there is none.
 const firn_operator *find(std::string_view qualified);
+
+/// How the operator is composed of others, NULL where it is not.
+const Composite *findComposite(std::string_view qualified);
 
 /// Every operator in the order of its name, and how many there are.
 const firn_operator *const *operators(size_t *count);

@@ -304,4 +304,14 @@ int32_t forestOfClassifier(firn_call *call, Forest *f) {
               static_cast<long long>(f->targets), static_cast<long long>(f->baseCount));
 }
 
+VotedPair votedPairOf(const Forest &f) {
+  VotedPair pair = {f.targets == 2 && f.voteCount > 0, true, f.voteCount > 0 ? f.votes[0].target : 0};
+  for (int64_t i = 0; i < f.voteCount; ++i) {
+    pair.isPair &= f.votes[i].target == pair.voted;
+    pair.isProbability &= f.votes[i].weight >= 0;
+  }
+  pair.isProbability &= f.transform == PostTransform::None || f.transform == PostTransform::Probit;
+  return pair;
+}
+
 } // namespace firn::kernels

@@ -114,30 +114,12 @@ int32_t inferClassifier(firn_call *call) {
   return setClassifierTypes(call, x, labels, labels.count ? labels.count : 1);
 }
 
-/// How an ensemble whose leaves all vote for one of two classes reads its score: as a probability where no weight is
-/// negative, else as a margin.
-struct Pair {
-  bool isPair, isProbability;
-  int64_t voted; // the class that leaves vote for
-};
-
-Pair pairOf(const Forest &f) {
-  Pair pair = {f.targets == 2 && f.voteCount > 0, true, f.voteCount > 0 ? f.votes[0].target : 0};
-  for (int64_t i = 0; i < f.voteCount; ++i) {
-    pair.isPair &= f.votes[i].target == pair.voted;
-    pair.isProbability &= f.votes[i].weight >= 0;
-  }
-  return pair;
-}
-
 /// Writes both scores of a pair and returns the class.
-int64_t splitScore(const Forest &f, const Pair &pair, double *scores) {
+int64_t splitScore(const Forest &f, const VotedPair &pair, double *scores) {
   double score = double(float(scores[pair.voted] + (f.baseCount ? f.base[f.baseCount - 1] : 0)));
-  bool isProbability =
-      pair.isProbability && (f.transform == PostTransform::None || f.transform == PostTransform::Probit);
-  scores[0] = isProbability ? 1 - score : -score;
+  scores[0] = pair.isProbability ? 1 - score : -score;
   scores[1] = score;
-  return score > (isProbability ? 0.5 : 0) ? 1 : 0;
+  return score > (pair.isProbability ? 0.5 : 0) ? 1 : 0;
 }
 
 /// Labels go by scores as they are written, in single precision: votes of 0.1 that tie do not quite in double.
@@ -152,7 +134,7 @@ int32_t runClassifier(firn_call *call) {
   FIRN_TRY(allocate(call, f.targets, &scores));
   FIRN_TRY(allocate(call, f.targets, &hits));
   Labels labels = labelsOf(call, "classlabels_int64s");
-  Pair pair = pairOf(f);
+  VotedPair pair = votedPairOf(f);
   for (int64_t row = 0; row < x.rows; ++row) {
     FIRN_TRY(addTrees(call, f, x, row, scores, hits));
     int64_t best;

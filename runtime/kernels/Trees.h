@@ -45,5 +45,13 @@ int32_t forestOfEnsemble(firn_call *call, Forest *forest);   // TreeEnsemble
 int32_t forestOfRegressor(firn_call *call, Forest *forest);  // TreeEnsembleRegressor
 int32_t forestOfClassifier(firn_call *call, Forest *forest); // TreeEnsembleClassifier
 
+/// How an ensemble whose leaves all vote for one of two classes reads its score: as a probability where no weight is
+/// negative (and no transform makes one), else as a margin.
+struct VotedPair {
+  bool isPair, isProbability;
+  int64_t voted; // the class that leaves vote for
+};
+VotedPair votedPairOf(const Forest &forest);
+
 } // namespace firn::kernels
 #endif

@@ -106,7 +106,7 @@ def pipelines():
     sentences = np.array(TEXTS).reshape(-1, 1)
     yield ('tf_idf', make_pipeline(ColumnTransformer([('t', TfidfVectorizer(), 0)]), LogisticRegression()).fit(sentences, TOPICS),
            {'text': sentences}, text, {})
-    yield ('tf_idf_pairs', make_pipeline(ColumnTransformer([('t', TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), 0)]),
+    yield ('tf_idf_pairs', make_pipeline(ColumnTransformer([('t', TfidfVectorizer(ngram_range=(1, 2), token_pattern='[a-zA-Z0-9_]+'), 0)]),
                                          LogisticRegression()).fit(sentences, TOPICS), {'text': sentences}, text, {})
     yield ('word_counts', make_pipeline(ColumnTransformer([('t', CountVectorizer(), 0)]), RandomForestClassifier(5, random_state=0)).fit(
         sentences, TOPICS), {'text': sentences}, text, {})

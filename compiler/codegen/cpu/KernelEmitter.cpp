@@ -70,6 +70,8 @@ LogicalResult emitKernel(FusedOp fused, kernel::FuncOp func, const TargetDescrip
     return emitSearch(fused, func, target, whyNot);
   if (kind == "sample")
     return emitSample(fused, func, target, whyNot);
+  if (kind == "forest")
+    return emitForest(fused, func, target, whyNot);
   if (kind == "sequence")
     return emitSequence(fused, func, target, whyNot);
   whyNot = "no emitter for fused operations of kind '" + kind.str() + "'";

@@ -42,6 +42,7 @@ mlir::LogicalResult emitScatter(FusedOp, kernel::FuncOp, const TargetDescription
 mlir::LogicalResult emitScan(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitSearch(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitSample(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
+mlir::LogicalResult emitForest(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 mlir::LogicalResult emitSequence(FusedOp, kernel::FuncOp, const TargetDescription &, std::string &whyNot);
 
 /// Index arithmetic at the top of a kernel: constants and dimension expressions, each made once in the entry block.
