@@ -18,6 +18,12 @@ struct Node {
   bool missingIsSecond;
 };
 
+/// What shall stand at a place: a node of the forest, or the second comparison of its test for equality.
+struct Waiting {
+  const TreeNode *node; // NULL: it stands there
+  bool isSecond;
+};
+
 /// Lays the trees out, breadth first, so that the children of a node lie side by side.
 class Packer {
 public:
@@ -38,18 +44,19 @@ private:
   }
   bool packTrees(int64_t theWidth, bool isDouble);
   bool packTree(int64_t root, bool isDouble);
-  bool place(const TreeNode &node, int64_t at, bool isDouble);
+  bool place(const Waiting &next, int64_t at, bool isDouble);
+  bool placeEquality(const Waiting &next, int64_t at, bool isDouble);
   bool placeLeaf(const TreeNode &leaf, int64_t at);
   bool split(Node &packed, const TreeNode &node, bool isDouble);
   /// A place for two nodes of the tree in hand.
-  int64_t pair(const TreeNode *first, const TreeNode *second);
+  int64_t pair(const Waiting &first, const Waiting &second);
   void padWithLeaf();
 
   Composer &c;
   const Forest &forest;
   int64_t width = 1;
   // The tree in hand.
-  const TreeNode **waiting = nullptr; // what stands at a place; NULL is what `place` has written already
+  Waiting *waiting = nullptr;
   int64_t base = 0, size = 0, limit = 0, target = 0;
   // All trees.
   Node *nodes = nullptr;
@@ -97,8 +104,8 @@ bool Packer::packTree(int64_t root, bool isDouble) {
   size = 2;
   target = -1;
   // Place 0 stays free, so that pairs begin at even places and a leaf may point to the place before its own.
-  waiting[0] = nullptr;
-  waiting[1] = forest.nodes + root;
+  waiting[0] = {nullptr, false};
+  waiting[1] = {forest.nodes + root, false};
   if (base + size > mostNodes)
     return refuse("trees share their nodes");
   nodes[base] = {INFINITY, 0, 0, false};
@@ -110,7 +117,7 @@ bool Packer::packTree(int64_t root, bool isDouble) {
       levelEnd = size;
       ++depth;
     }
-    if (waiting[at] && !place(*waiting[at], at, isDouble))
+    if (waiting[at].node && !place(waiting[at], at, isDouble))
       return false;
   }
   nodeCount = base + size;
@@ -122,7 +129,7 @@ bool Packer::packTree(int64_t root, bool isDouble) {
   return true;
 }
 
-int64_t Packer::pair(const TreeNode *first, const TreeNode *second) {
+int64_t Packer::pair(const Waiting &first, const Waiting &second) {
   if (size + 2 > limit || base + size + 2 > mostNodes) {
     refuse("trees share their nodes, or lead back to a node above");
     return 0;
@@ -152,28 +159,55 @@ bool Packer::split(Node &packed, const TreeNode &node, bool isDouble) {
   const TreeNode *passed = forest.nodes + node.onTrue, *failed = forest.nodes + node.onFalse;
   packed.threshold = threshold;
   packed.feature = node.feature;
-  packed.child = isUpper ? pair(failed, passed) : pair(passed, failed);
+  packed.child = isUpper ? pair({failed, false}, {passed, false}) : pair({passed, false}, {failed, false});
   packed.missingIsSecond = node.missingIsTrue == isUpper;
   return true;
 }
 
-bool Packer::place(const TreeNode &node, int64_t at, bool isDouble) {
+bool Packer::place(const Waiting &next, int64_t at, bool isDouble) {
+  const TreeNode &node = *next.node;
   Node &packed = nodes[base + at];
   if (node.test == TreeTest::Leaf)
     return placeLeaf(node, at);
   if (node.feature < 0 || node.feature >= int64_t(1) << 31)
     return refuse("a feature that does not exist");
   largestFeature = node.feature > largestFeature ? node.feature : largestFeature;
-  if (node.test == TreeTest::Eq || node.test == TreeTest::Neq || node.test == TreeTest::Member)
-    return refuse("tests for equality");
-  if (!split(packed, node, isDouble) || c.isFailed())
+  if (node.test == TreeTest::Member)
+    return refuse("tests for membership");
+  if (node.test == TreeTest::Eq || node.test == TreeTest::Neq ? !placeEquality(next, at, isDouble)
+                                                              : !split(packed, node, isDouble))
     return false;
   (packed.missingIsSecond ? hasSecond : hasFirst) = true;
+  return !c.isFailed();
+}
+
+/// x == t in two steps: what is greater leaves at the first one, what is not greater than the float before t at the
+/// second. Both ways lead to the branch for other numbers; the first by a node that only leads on.
+bool Packer::placeEquality(const Waiting &next, int64_t at, bool isDouble) {
+  const TreeNode &node = *next.node;
+  float threshold = float(node.split);
+  if (isDouble || double(threshold) != node.split || isinf(threshold))
+    return refuse("equality with what is no finite float, or in double");
+  Node &packed = nodes[base + at];
+  packed.feature = node.feature;
+  packed.missingIsSecond = false;
+  if (!next.isSecond) {
+    packed.threshold = threshold;
+    packed.child = pair({&node, true}, {nullptr, false});
+    return true;
+  }
+  bool isEq = node.test == TreeTest::Eq;
+  const TreeNode *equal = forest.nodes + (isEq ? node.onTrue : node.onFalse);
+  const TreeNode *other = forest.nodes + (isEq ? node.onFalse : node.onTrue);
+  packed.threshold = nextafterf(threshold, -INFINITY);
+  packed.child = pair({other, false}, {equal, false});
+  packed.missingIsSecond = isEq && node.missingIsTrue; // NaN differs from every number
+  nodes[base + at + 1] = {NAN, -1, packed.child, false};
   return true;
 }
 
 bool Packer::placeLeaf(const TreeNode &leaf, int64_t at) {
-  nodes[base + at] = {NAN, -1, at, false}; // feature -1: compose() makes it lead to itself
+  nodes[base + at] = {NAN, -1, at, false}; // feature -1: compose() makes it lead to `child`, here itself
   bool isSum = forest.aggregate == Aggregate::Sum || forest.aggregate == Aggregate::Average;
   if (!isSum && leaf.end - leaf.begin != 1)
     return refuse("leaves without one vote each");
