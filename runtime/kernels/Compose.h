@@ -60,9 +60,9 @@ public:
   Value need(int32_t i, const char *name, uint32_t dtypes, int32_t low = 0, int32_t high = FIRN_MAX_RANK);
   void refuse(int32_t why, const char *message);
   /// Types of inputs and constants are known; those of other values only while computing or inferring.
-  const firn_view &type(Value value) const { return values[value]; }
-  int32_t dtype(Value value) const { return values[value].dtype; }
-  int32_t rank(Value value) const { return values[value].rank; }
+  const firn_view &type(Value value) const { return values[value < 0 ? 0 : value]; }
+  int32_t dtype(Value value) const { return type(value).dtype; }
+  int32_t rank(Value value) const { return type(value).rank; }
   bool isFailed() const { return status != FIRN_CALL_OK; }
 
   // --- what it is composed of
@@ -98,7 +98,7 @@ protected:
   /// The next value, with this type and perhaps data.
   Value define(const firn_view &view);
 
-  firn_view values[mostValues];
+  firn_view values[mostValues] = {};
   int32_t valueCount = 0;
   Value results[16];
 

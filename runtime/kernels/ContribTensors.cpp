@@ -139,9 +139,10 @@ int64_t signalAxes(Composer &c) {
   if (intAttribute(c.call, "normalized", 0) != 0 || intAttribute(c.call, "onesided", 1) != 1)
     c.refuse(FIRN_CALL_UNSUPPORTED, "attributes must be normalized=0 and onesided=1");
   int64_t axes = intAttribute(c.call, "signal_ndim", 1);
-  if (axes < 1 || axes > 3)
-    c.refuse(FIRN_CALL_INVALID, "attribute 'signal_ndim' must be 1, 2 or 3");
-  return axes;
+  if (axes >= 1 && axes <= 3)
+    return axes;
+  c.refuse(FIRN_CALL_INVALID, "attribute 'signal_ndim' must be 1, 2 or 3");
+  return 1;
 }
 
 /// Real along the last axis, complex along those before. A last axis holds real and imaginary parts.
