@@ -7,6 +7,8 @@ FIRN_USES(Transpose)
 
 namespace firn::kernels {
 
+constexpr int64_t mostInferredBytes = 1 << 16;
+
 // --- AttributeList ---------------------------------------------------------------------------------------------------
 
 firn_attribute *AttributeList::add(const char *name, int64_t kind, int64_t length) {
@@ -140,7 +142,12 @@ void Composer::execute(const firn_operator &called, const Value *inputs, int32_t
   status = called.infer(&sub);
   if (isFailed())
     return;
-  if (computes || isKnown || &called == &firn_op_ai_onnx_Shape) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < count; ++i)
+    bytes += firn_dtype_bytes(to[i].dtype, elementCount(to[i]));
+  // While types are inferred, values serve to find shapes: they are few.
+  isKnown = (isKnown || &called == &firn_op_ai_onnx_Shape) && bytes <= mostInferredBytes;
+  if (computes || isKnown) {
     for (int32_t i = 0; i < count && !isFailed(); ++i) {
       char *data;
       status = allocate(call, firn_dtype_bytes(to[i].dtype, elementCount(to[i])), &data);
