@@ -2,6 +2,7 @@
 """Operators of ai.onnx.ml and com.microsoft against ONNX Runtime: each case is a model of one node, made here, run by both at -O0 (the
 reference kernel) and -O3 (generated code), with fixed sizes and, where inputs share their first dimension, with a symbolic one."""
 import argparse
+import json
 import pathlib
 import shutil
 import sys
@@ -330,20 +331,41 @@ def proto(array, name):
     return numpy_helper.from_array(np.asarray(array), name)
 
 
+def run_peer(c):
+    """Inputs by name, and the outputs wanted."""
+    feeds = {f'i{i}': a for i, a in enumerate(c['inputs']) if a is not None and i not in c['constant']}
+    if c['expected']:
+        return feeds, c['expected'](c['inputs'])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(build(c, False).SerializeToString(), options, providers=['CPUExecutionProvider'])
+    return feeds, session.run(None, feeds)
+
+
+def save(c, folder):
+    """The case as a folder of test/conformance/cases."""
+    data = folder / 'test_data_set_0'
+    shutil.rmtree(folder, ignore_errors=True)
+    data.mkdir(parents=True)
+    feeds, wanted = run_peer(c)
+    onnx.save(build(c, bool(c['batch'])), folder / 'model.onnx')
+    for i, (name, array) in enumerate(feeds.items()):
+        (data / f'input_{i}.pb').write_bytes(proto(array, name).SerializeToString())
+    for i, array in enumerate(wanted):
+        array = np.asarray(array)
+        (data / f'output_{i}.pb').write_bytes(proto(array.astype(object) if array.dtype.kind == 'U' else array, f'o{i}').SerializeToString())
+    meta = dict(checks=f'{c["op"]} of {c["domain"] or "ai.onnx"} gives what ONNX Runtime {onnxruntime.__version__} gives.', outcome='value', rtol=c['rtol'],
+                atol=c['atol'], opset=21, ops=[c['op']])
+    (folder / 'meta.json').write_text(json.dumps(meta, indent=1))
+
+
 def judge(tools, work, c):
     """Yields why a claim is false."""
     folder = work / c['name']
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    model = build(c, False)
-    feeds = {f'i{i}': a for i, a in enumerate(c['inputs']) if a is not None and i not in c['constant']}
-    if c['expected']:
-        wanted = c['expected'](c['inputs'])
-    else:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        wanted = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider']).run(None, feeds)
+    feeds, wanted = run_peer(c)
     (folder / 'in').mkdir()
     (folder / 'want').mkdir()
     for i, (name, array) in enumerate(feeds.items()):
@@ -383,10 +405,16 @@ def main():
     parser.add_argument('--build', default=product.ROOT / 'build/dev')
     parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/conformance/peer')
     parser.add_argument('--only', default='', metavar='TEXT')
+    parser.add_argument('--save', nargs='+', default=[], metavar='NAME', help='writes these cases into test/conformance/cases instead')
     args = parser.parse_args()
-    tools = product.Tools(args.build)
     for family in (learning, layers, quantised, attentions):
         family()
+    if args.save:
+        for c in CASES:
+            if c['name'] in args.save:
+                save(c, HERE / 'cases' / f'{"contrib" if c["domain"] == "com.microsoft" else "learning"}_{c["name"]}')
+        return 0
+    tools = product.Tools(args.build)
     chosen = [c for c in CASES if args.only in c['name']]
 
     def why(c):

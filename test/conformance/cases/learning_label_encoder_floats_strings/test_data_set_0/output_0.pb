@@ -1,0 +1,1 @@
+2one2nan2other2one2nan2other2one2nan2other2one2nan2other2one2nan2otherBo0
