@@ -140,8 +140,20 @@ void Composer::execute(const firn_operator &called, const Value *inputs, int32_t
     to[i].rank = 0;
   }
   status = called.infer(&sub);
-  if (isFailed())
+  if (status == FIRN_CALL_NEEDS_VALUE && !computes && !waits) {
+    // What is known of the results has been said; a call of inputs alone tells which of them is needed.
+    waits = true;
+    Value needed = sub.needed >= 0 && sub.needed < inputCount ? inputs[sub.needed] : absent;
+    call->needed = needed >= 0 && needed < call->input_count ? needed : 0;
+    status = FIRN_CALL_OK;
+    for (int32_t i = 0; i < count && !isFailed(); ++i)
+      made[i] = define(to[i]);
     return;
+  }
+  if (isFailed()) {
+    status = waits ? FIRN_CALL_NEEDS_VALUE : status;
+    return;
+  }
   int64_t bytes = 0;
   for (int32_t i = 0; i < count; ++i)
     bytes += firn_dtype_bytes(to[i].dtype, elementCount(to[i]));
@@ -241,12 +253,18 @@ int32_t inferComposite(firn_call *call, Composition compose) {
   for (int32_t i = 0; i < call->output_count && !composer.isFailed(); ++i) {
     if (!output(call, i))
       continue;
-    if (i >= 16 || composer.results[i] == Composer::absent)
+    if (i >= 16 || composer.results[0] == Composer::absent)
       return fail(call, FIRN_CALL_UNSUPPORTED, "output %d is not supported", i);
-    const firn_view &view = composer.values[composer.results[i]];
-    composer.status = setChecked(call, i, view.dtype, view.dims, view.rank);
+    // Whether somebody reads an output is known when it runs; what nothing computes looks like the first one until
+    // then.
+    Composer::Value value = composer.results[composer.results[i] == Composer::absent ? 0 : i];
+    const firn_view &view = composer.values[value];
+    if (composer.waits)
+      setType(output(call, i), view.dtype, view.dims, view.rank);
+    else
+      composer.status = setChecked(call, i, view.dtype, view.dims, view.rank);
   }
-  return composer.status;
+  return composer.waits && !composer.isFailed() ? FIRN_CALL_NEEDS_VALUE : composer.status;
 }
 
 int32_t runComposite(firn_call *call, Composition compose) {
@@ -254,8 +272,11 @@ int32_t runComposite(firn_call *call, Composition compose) {
   composer.computes = true;
   compose(composer);
   for (int32_t i = 0; i < call->output_count && !composer.isFailed(); ++i)
-    if (const firn_view *to = output(call, i); to && composer.results[i] != Composer::absent)
+    if (const firn_view *to = output(call, i)) {
+      if (i >= 16 || composer.results[i] == Composer::absent)
+        return fail(call, FIRN_CALL_UNSUPPORTED, "output %d is not supported", i);
       copyElements(*to, 0, composer.values[composer.results[i]], 0, elementCount(*to));
+    }
   return composer.status;
 }
 

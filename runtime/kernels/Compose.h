@@ -110,6 +110,7 @@ private:
                Value *made, int32_t count);
   bool hasMemory(firn_view &view, int64_t bytes);
   bool computes = false; // else what can be computed
+  bool waits = false;    // a type waits for data
 };
 
 using Composition = void (*)(Composer &);

@@ -56,7 +56,7 @@ def turns(runs, seconds):
         for which, run in enumerate(runs):
             begin, mine = time.perf_counter(), []
             run()
-            while time.perf_counter() - begin < .02:
+            while not mine or time.perf_counter() - begin < .02:
                 start = time.perf_counter()
                 run()
                 mine.append(time.perf_counter() - start)
