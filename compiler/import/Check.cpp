@@ -247,6 +247,10 @@ void Checker::checkControl(model::Node &node) {
         count(name, "inputs", 0, graph->inputs.size(), false);
         count(name, "outputs", node.outputs.size(), graph->outputs.size(), false);
       }
+  if (node.type == "Loop" || node.type == "Scan")
+    for (size_t i = node.type == "Loop" ? 2 : 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i].empty())
+        report(&node, "import.inputs", "input " + std::to_string(i) + " is left out, but must be given");
   const model::Graph *body = graphOf("body");
   if (node.type == "Loop" && body && node.inputs.size() >= 2) {
     size_t carried = node.inputs.size() - 2;

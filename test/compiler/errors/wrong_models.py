@@ -386,6 +386,12 @@ def loop_without_its_body(folder):
 
 
 @case
+def loop_carried_value_left_out(folder):
+    body = graph([node('Identity', 'c', 'd'), node('Neg', 'v', 'w')], [value('i', I64, []), value('c', BOOL, []), value('v')], ['d', 'w'])
+    return model([node('Loop', 'm,,', 'y', body=body)], [value('m', I64, [])])
+
+
+@case
 def scan_body_with_the_wrong_arity(folder):
     return model([node('Scan', 'x', 'y', num_scan_inputs=1, body=graph([node('Add', 'a,b', 's')], [value('a'), value('b')], ['s']))],
                  [value('x', F32, [4, 2])])
