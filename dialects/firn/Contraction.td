@@ -38,7 +38,8 @@ def Firn_AttentionOp : Firn_OnnxOp<"attention", "Attention", "inferAttention", [
     Attributes of the compiler's own, never written to a file: `rows` = 1: the result is [batch, length, heads * size],
     whatever Q's rank. `masked_score`: what stands for a score where a mask of bool is false, instead of -inf. `joined` = 1: K and V begin with past_key and
     past_value already, which only say how long the past is; ranks of Q, K and V may differ then. `nan_rows` = 1: a query
-    that sees no key gives NaN, as a softmax that is spelt out does, not zeros.
+    that sees no key gives NaN, as a softmax that is spelt out does, not zeros. `zero_nan` = 1: a query with a score that
+    is no number gives zeros.
   }];
   let arguments = (ins Variadic<Firn_Operand>:$inputs);
   let results = (outs Variadic<Firn_Operand>:$outputs);

@@ -35,6 +35,8 @@ struct Attention {
   Value added;                    // mask that is added, or null
   Value kept;                     // mask that keeps scores where it is true, or null
   double maskedScore = -infinity; // what stands for the others
+  bool isKeptOutside = false;     // scores are replaced behind the sum with `added`
+  bool hasZeroNan = false;        // rows of NaN become zeros
   SmallVector<Operation *> operations;
 };
 
@@ -87,6 +89,9 @@ private:
   bool isInner(Value value, StringRef what);
   bool readScores(Value value);
   bool readProduct(MatMulOp product);
+  bool addMask(Value mask, bool isNegative);
+  Value unexpanded(Value mask);
+  SoftmaxOp readProbabilities(Value value);
   Value unscaled(Value value);
   Value ungrouped(Value value);
   Value swapped(Value value);
@@ -189,49 +194,83 @@ bool Recognizer::readProduct(MatMulOp product) {
   return q && k && q.getRank() == rank && k.getRank() == rank;
 }
 
+/// Whether float elements of `from` are exact in `to`.
+bool widens(Type from, Type to) { return (from.isF16() || from.isBF16()) && to.isF32(); }
+
+/// Whether a product is behind the value, through what masks and scales are made of.
+bool leadsToProduct(Value value) {
+  for (unsigned i = 0; i < 6; ++i) {
+    Operation *op = value.getDefiningOp();
+    if (isa_and_nonnull<MatMulOp>(op))
+      return true;
+    if (!isa_and_nonnull<MulOp, DivOp, AddOp, SubOp, WhereOp, CastOp>(op))
+      return false;
+    bool isSecond = isa<WhereOp>(op)        ? splatOf(op->getOperand(1)).has_value()
+                    : isa<AddOp, MulOp>(op) ? bool(constantOf(op->getOperand(0)))
+                                            : false;
+    value = op->getOperand(isa<WhereOp>(op) ? (isSecond ? 2 : 1) : isSecond);
+  }
+  return false;
+}
+
+/// One more mask that is added, or taken off.
+bool Recognizer::addMask(Value mask, bool isNegative) {
+  auto type = rankedType(mask);
+  if (!type)
+    return refuse("the rank of the mask is not known");
+  rewriter.setInsertionPoint(root);
+  if (isNegative)
+    mask = rewriter.create<NegOp>(root.getLoc(), type, mask);
+  if (found.kept && !found.isKeptOutside)
+    return refuse("masks are added before and behind one that replaces scores");
+  if (found.added) {
+    auto before = rankedType(found.added);
+    auto dims = broadcastDims(dimsOf(before), dimsOf(type));
+    if (!dims || before.getElementType() != type.getElementType())
+      return refuse("its masks are not known to broadcast");
+    mask = rewriter.create<AddOp>(root.getLoc(), tensorType(type.getElementType(), *dims), mask, found.added);
+  }
+  found.added = mask;
+  return true;
+}
+
 /// From what the softmax reads to the product: masks first, scales behind them.
 bool Recognizer::readScores(Value value) {
-  for (unsigned depth = 0; depth < 6; ++depth) {
+  bool isScaled = false;
+  for (unsigned depth = 0; depth < 8; ++depth) {
     Operation *op = value.getDefiningOp();
     if (auto product = dyn_cast_or_null<MatMulOp>(op))
       return isInner(value, "its scores") && readProduct(product);
-    Value inner = unscaled(value);
-    if (inner != value) {
-      if (inner.getDefiningOp() && !isInner(value, "its scores"))
-        return false;
-      value = inner;
-      if (!value.getDefiningOp<MatMulOp>())
-        return refuse("the scale is applied behind the mask");
-      continue;
-    }
-    if (auto sum = dyn_cast_or_null<AddOp>(op)) {
-      // The side of the product is the one that a product is behind.
-      auto leads = [&](Value side) {
-        for (unsigned i = 0; i < 6; ++i) {
-          Operation *at = side.getDefiningOp();
-          if (isa_and_nonnull<MatMulOp>(at))
-            return true;
-          if (!isa_and_nonnull<MulOp, DivOp, AddOp, WhereOp>(at))
-            return false;
-          bool isSecond =
-              isa<WhereOp>(at) ? splatOf(at->getOperand(1)).has_value() : bool(constantOf(at->getOperand(0)));
-          side = at->getOperand(isa<WhereOp>(at) ? (isSecond ? 2 : 1) : isSecond);
-        }
-        return false;
-      };
-      bool isFirst = leads(sum.getA());
-      if (!isFirst && !leads(sum.getB()))
-        return false;
+    if (Value inner = unscaled(value); inner != value) {
       if (!isInner(value, "its scores"))
         return false;
-      if (found.added)
-        return refuse("two masks are added");
-      found.added = isFirst ? sum.getB() : sum.getA();
-      value = isFirst ? sum.getA() : sum.getB();
+      isScaled = true;
+      value = inner;
+      continue;
+    }
+    if (auto cast = dyn_cast_or_null<CastOp>(op)) { // 16-bit scores, a softmax in 32 bits
+      auto from = rankedType(cast.getOperand());
+      if (!from || !widens(from.getElementType(), rankedType(value).getElementType()) || !isInner(value, "its scores"))
+        return false;
+      found.operations.push_back(op);
+      value = cast.getOperand();
+      continue;
+    }
+    if (isScaled && isa_and_nonnull<AddOp, SubOp, WhereOp>(op))
+      return leadsToProduct(value) && refuse("the scale is applied behind the mask");
+    if (isa_and_nonnull<AddOp, SubOp>(op)) {
+      // The side of the product is the one that a product is behind.
+      bool isFirst = leadsToProduct(op->getOperand(0));
+      if (!isFirst && (isa<SubOp>(op) || !leadsToProduct(op->getOperand(1))))
+        return false;
+      if (!isInner(value, "its scores") || !addMask(op->getOperand(isFirst ? 1 : 0), isa<SubOp>(op)))
+        return false;
+      value = op->getOperand(isFirst ? 0 : 1);
     } else if (auto choice = dyn_cast_or_null<WhereOp>(op)) {
       auto first = splatOf(choice->getOperand(1)), second = splatOf(choice->getOperand(2));
       if (first.has_value() == second.has_value() || found.kept || !isInner(value, "its scores"))
         return false;
+      found.isKeptOutside = !found.added;
       rewriter.setInsertionPoint(root);
       Value condition = choice->getOperand(0);
       found.kept =
@@ -248,7 +287,24 @@ bool Recognizer::readScores(Value value) {
   return false;
 }
 
+/// The mask before it was repeated along the scores' axes, as far as that is not needed.
+Value Recognizer::unexpanded(Value mask) {
+  SmallVector<DimExpr> scores = dimsOf(rankedType(found.scores));
+  while (auto expand = mask.getDefiningOp<ExpandOp>()) {
+    auto type = rankedType(expand->getOperand(0));
+    if (!type || type.getRank() < 1 || dimsOf(type).back() != scores.back())
+      break;
+    mask = expand->getOperand(0);
+  }
+  return mask;
+}
+
 bool Recognizer::checkShapes() {
+  if (found.added)
+    found.added = unexpanded(found.added);
+  if (found.kept)
+    found.kept = unexpanded(found.kept);
+
   auto q = rankedType(found.q), k = rankedType(found.k), v = rankedType(found.v), s = rankedType(found.scores);
   Type element = s.getElementType();
   if (!element.isF32() && !element.isF16() && !element.isBF16())
@@ -296,6 +352,8 @@ bool Recognizer::checkGraph() {
   auto opset = root->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("firn.opset");
   if (!opset || opset.getInt() < 23)
     return refuse("the opset of the model has no Attention");
+  if (found.hasZeroNan)
+    return refuse("probabilities that are no numbers become zeros");
   if (found.kept)
     return refuse("a query that sees no key would give zeros");
   if (found.added && mayBeInfinite(found.added))
@@ -358,6 +416,9 @@ Value Recognizer::maskOperand() {
   auto dims = broadcastDims(dimsOf(type), dimsOf(kept));
   if (!dims)
     return {};
+  if (found.isKeptOutside)
+    return rewriter.create<WhereOp>(loc, tensorType(element, *dims), found.kept, found.added,
+                                    number(found.maskedScore));
   Value replaced = rewriter.create<WhereOp>(loc, tensorType(element, dimsOf(kept)), found.kept, number(0),
                                             number(found.maskedScore));
   return rewriter.create<AddOp>(loc, tensorType(element, *dims), found.added, replaced);
@@ -387,7 +448,7 @@ void Recognizer::rewrite() {
   if (found.kept && !found.added && found.maskedScore != -infinity)
     attribute("masked_score", rewriter.getF32FloatAttr(float(found.maskedScore)));
   if (!isGraph)
-    attribute("nan_rows", integer(1));
+    attribute(found.hasZeroNan ? "zero_nan" : "nan_rows", integer(1));
   if (hasRows) {
     found.operations.append({root, merged->getOperand(0).getDefiningOp()});
     last = merged;
@@ -407,8 +468,35 @@ void Recognizer::rewrite() {
   rewriter.replace(last, result, "attention");
 }
 
+/// The softmax behind probabilities: as they are, narrowed to 16 bits, or with zeros for what is no number.
+SoftmaxOp Recognizer::readProbabilities(Value value) {
+  for (unsigned depth = 0; depth < 3; ++depth) {
+    Operation *op = value.getDefiningOp();
+    if (auto softmax = dyn_cast_or_null<SoftmaxOp>(op))
+      return softmax;
+    if (auto cast = dyn_cast_or_null<CastOp>(op)) {
+      auto from = rankedType(cast.getOperand()), to = rankedType(value);
+      if (!from || !to || !widens(to.getElementType(), from.getElementType()))
+        return {};
+      value = cast.getOperand();
+    } else if (auto choice = dyn_cast_or_null<WhereOp>(op)) {
+      auto test = choice->getOperand(0).getDefiningOp<IsNaNOp>();
+      if (!test || test->getOperand(0) != choice->getOperand(2) || splatOf(choice->getOperand(1)) != 0.0 ||
+          !haveSameType(choice->getOperand(2), value) || !test->hasOneUse())
+        return {};
+      value = choice->getOperand(2);
+      found.hasZeroNan = true;
+      found.operations.push_back(test);
+    } else {
+      return {};
+    }
+    found.operations.push_back(op);
+  }
+  return {};
+}
+
 bool Recognizer::run() {
-  auto softmax = root.getA().getDefiningOp<SoftmaxOp>();
+  auto softmax = readProbabilities(root.getA());
   auto type = softmax ? rankedType(softmax.getResult()) : RankedTensorType();
   if (!type || !rankedType(root.getB()) || !rankedType(root.getResult()))
     return false;
@@ -419,7 +507,15 @@ bool Recognizer::run() {
     return false;
   if (axis != -1 && axis != type.getRank() - 1)
     return refuse("the softmax is not over the last axis");
-  if (!isInner(softmax.getResult(), "its probabilities"))
+  // Each is read by the next alone, the softmax by the test for NaN too.
+  for (Value value = root.getA(); value != softmax.getResult();) {
+    if (!isInner(value, "its probabilities"))
+      return false;
+    Operation *op = value.getDefiningOp();
+    value = op->getOperand(isa<WhereOp>(op) ? 2 : 0);
+  }
+  if (found.hasZeroNan ? !llvm::hasNItems(softmax.getResult().getUses(), 2)
+                       : !isInner(softmax.getResult(), "its probabilities"))
     return false;
   found.operations.push_back(softmax);
   // K as it was before it was turned, and both before their heads were repeated.

@@ -421,6 +421,29 @@ bool decomposeSplit(SplitOp op, RuleRewriter &rewriter) {
   return true;
 }
 
+/// One constant index along an axis of known length: a slice without that axis.
+bool decomposeGather(GatherOp op, RuleRewriter &rewriter) {
+  auto type = rankedType(op.getX()), indices = rankedType(op.getIndices());
+  auto index = constantIntegers(op.getIndices());
+  int64_t axis = int64_t(op.getAxis());
+  if (!type || !indices || !rankedType(op.getResult()) || indices.getRank() != 0 || !index || index->size() != 1)
+    return false;
+  axis += axis < 0 ? type.getRank() : 0;
+  int64_t length = type.getDimSize(axis), at = (*index)[0];
+  at += at < 0 ? length : 0;
+  if (type.isDynamicDim(axis) || at < 0 || at >= length)
+    return false;
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  SmallVector<DimExpr> dims = dimsOf(type);
+  dims[axis] = DimExpr(1);
+  SmallVector<Value> bounds{makeIntegers(rewriter, loc, {at}), makeIntegers(rewriter, loc, {at + 1}),
+                            makeIntegers(rewriter, loc, {axis})};
+  Value slice = rewriter.create<SliceOp>(loc, tensorType(type.getElementType(), dims), op.getX(), bounds);
+  rewriter.replace(op, makeReshape(rewriter, loc, slice, dimsOf(rankedType(op.getResult()))), "a slice");
+  return true;
+}
+
 /// reshape, transpose, reshape.
 void moveBlocks(Operation *op, ArrayRef<DimExpr> split, ArrayRef<int64_t> perm, RuleRewriter &rewriter) {
   rewriter.setInsertionPoint(op);
@@ -495,6 +518,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     rules.add<AttentionOp>(decomposeAttention);
     rules.add<RotaryEmbeddingOp>(decomposeRotaryEmbedding);
     rules.add<SplitOp>(decomposeSplit);
+    rules.add<GatherOp>(decomposeGather);
     rules.add<DepthToSpaceOp>(decomposeDepthToSpace);
     rules.add<SpaceToDepthOp>(decomposeSpaceToDepth);
     rules.add<TransposeOp>(decomposeTranspose);

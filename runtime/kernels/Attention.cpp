@@ -21,7 +21,7 @@ struct AttentionOperands {
   int64_t first; // position of the first query behind the cache
   int64_t yDims[4], yRank;
   int64_t leftWindow, rightWindow, outputMode;
-  bool isCausal, hasNanRows;
+  bool isCausal, hasNanRows, hasZeroNan;
   double scale, softcap;
   double maskedScore; // where a mask of bool is false
 };
@@ -137,6 +137,7 @@ int32_t attentionOperands(firn_call *call, AttentionOperands *o) {
   FIRN_TRY(checkMask(call, o));
   o->isCausal = intAttribute(call, "is_causal", 0) != 0;
   o->hasNanRows = intAttribute(call, "nan_rows", 0) != 0;
+  o->hasZeroNan = intAttribute(call, "zero_nan", 0) != 0;
   FIRN_TRY(boundedAttribute(call, "left_window_size", -1, -1, INT64_MAX, &o->leftWindow));
   FIRN_TRY(boundedAttribute(call, "right_window_size", -1, -1, INT64_MAX, &o->rightWindow));
   FIRN_TRY(boundedAttribute(call, "qk_matmul_output_mode", 0, 0, 3, &o->outputMode));
@@ -290,6 +291,8 @@ int32_t runAttention(firn_call *call) {
           softmaxInPlace(scores, o.total, o.hasNanRows);
         else
           memset(scores, 0, size_t(o.total) * sizeof(double));
+        for (int64_t j = 0; j < o.total && o.hasZeroNan; ++j)
+          scores[j] = isnan(scores[j]) ? 0 : scores[j];
         if (qk && o.outputMode == 3)
           storeDoubles(*qk, qkFirst, o.total, scores);
         memset(result, 0, size_t(o.v.size) * sizeof(double));

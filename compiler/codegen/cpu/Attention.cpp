@@ -507,17 +507,20 @@ void AttentionEmitter::finishRow(Value row) {
   Row where = rowOf(row);
   Value sum = l.load(f32, sums, row);
   Value inverse = e.div(e.constant(1, f32, 0), sum, f32);
-  auto isNone = [&]() -> Value {
-    if (a.hasNanRows) // a sum over no key at all is 0
-      return l.equal(keysInAll, l.index(0));
-    return l.b.create<arith::CmpFOp>(l.loc, arith::CmpFPredicate::OEQ, sum, l.zero(f32));
-  };
-  Value factor = l.splat(vectorType(), l.select(isNone(), l.zero(f32), inverse));
+  // Where the row is zeros whatever was summed: no key was seen, or a sum over no key at all.
+  Value isZero;
+  if (a.hasNanRows)
+    isZero = l.equal(keysInAll, l.index(0));
+  else
+    isZero = l.b.create<arith::CmpFOp>(l.loc, a.hasZeroNan ? arith::CmpFPredicate::UEQ : arith::CmpFPredicate::OEQ, sum,
+                                       l.zero(f32));
+  Value factor = l.splat(vectorType(), inverse);
   Value from = l.mul(row, paddedValueSize);
   Value to = context.offset({batch, where.head, where.query},
                             {a.result.batchStride, a.result.headStride, a.result.rowStride}, DimExpr(0));
   auto one = [&](Value at, Value count) {
     Value x = e.mul(l.load(vectorType(), outputs, l.add(from, at)), factor);
+    x = l.select(isZero, l.zero(vectorType()), x);
     e.store(e.round(x, a.result.elementType), context.result(), l.add(to, at), a.result.elementType, count);
   };
   int64_t whole = valueSize() / lanes * lanes;
@@ -723,6 +726,7 @@ std::optional<AttentionShape> readAttention(AttentionOp op, std::string &whyNot)
   }
   a.isCausal = number("is_causal", 0) != 0;
   a.hasNanRows = number("nan_rows", 0) != 0;
+  a.hasZeroNan = number("zero_nan", 0) != 0;
   a.leftWindow = number("left_window_size", -1);
   a.rightWindow = number("right_window_size", -1);
   a.scale = real("scale", 1 / std::sqrt(double(a.q.size.constant())));

@@ -23,7 +23,7 @@ struct AttentionShape {
   DimExpr maskedKeys;            // how many keys the mask speaks of; those behind are not seen
   std::optional<View> keyCounts; // per batch, how many keys exist
   DimExpr past;                  // keys in front of the first query
-  bool isCausal = false, hasNanRows = false;
+  bool isCausal = false, hasNanRows = false, hasZeroNan = false;
   int64_t leftWindow = -1, rightWindow = -1;
   double scale = 1, softcap = 0;
   double maskedScore = -INFINITY; // where a mask of bool is false

@@ -1,6 +1,7 @@
 #include "test/compiler/codegen/ContractionHarness.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 using namespace firn::test;
 
@@ -121,6 +122,9 @@ TEST_CASE("a query that sees no key gives zeros, or NaN where asked for") {
     none.values[0] = s == 1 ? -INFINITY : 0;
     REQUIRE(AttentionCase{{{q}, {k}, {k}, none}, {3}}.run(q) == "");
     REQUIRE(AttentionCase{{{q}, {k}, {k}, none}, {3}, "nan_rows = 1 : i64"}.run(q) == "");
+    none.values[0] = NAN;
+    REQUIRE(AttentionCase{{{q}, {k}, {k}, none}, {3}}.run(q) == "");
+    REQUIRE(AttentionCase{{{q}, {k}, {k}, none}, {3}, "zero_nan = 1 : i64"}.run(q) == "");
   }
 }
 

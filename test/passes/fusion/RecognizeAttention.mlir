@@ -135,6 +135,67 @@ func.func @one_head_of_three_axes(%q: tensor<6x5x4xf32>, %k: tensor<6x7x4xf32>) 
   return %y : tensor<6x5x4xf32>
 }
 
+// CHECK-LABEL: @a_softmax_in_32_bits_of_16_bit_scores
+// CHECK: firn.attention %arg0, %arg1, %arg2, %arg3 {nan_rows = 1 : i64, scale = 5.000000e-01 : f32}
+// CHECK-NEXT: return
+func.func @a_softmax_in_32_bits_of_16_bit_scores(%q: tensor<2x3x5x4xf16>, %k: tensor<2x3x7x4xf16>, %v: tensor<2x3x7x4xf16>, %m: tensor<5x7xf32>) -> tensor<2x3x5x4xf16> {
+  %c = firn.constant {value = dense<0.5> : tensor<f32>} : tensor<f32>
+  %t = firn.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<2x3x7x4xf16>) -> tensor<2x3x4x7xf16>
+  %s = firn.matmul %q, %t : (tensor<2x3x5x4xf16>, tensor<2x3x4x7xf16>) -> tensor<2x3x5x7xf16>
+  %w = firn.cast %s {to = 1 : i64} : (tensor<2x3x5x7xf16>) -> tensor<2x3x5x7xf32>
+  %d = firn.mul %w, %c : (tensor<2x3x5x7xf32>, tensor<f32>) -> tensor<2x3x5x7xf32>
+  %e = firn.add %d, %m : (tensor<2x3x5x7xf32>, tensor<5x7xf32>) -> tensor<2x3x5x7xf32>
+  %p = firn.softmax %e : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %n = firn.cast %p {to = 10 : i64} : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf16>
+  %y = firn.matmul %n, %v : (tensor<2x3x5x7xf16>, tensor<2x3x7x4xf16>) -> tensor<2x3x5x4xf16>
+  return %y : tensor<2x3x5x4xf16>
+}
+
+// CHECK-LABEL: @a_mask_taken_off_and_one_added
+// CHECK: %[[N:.+]] = firn.neg %arg3
+// CHECK: %[[M:.+]] = firn.add %arg4, %[[N]]
+// CHECK: firn.attention %arg0, %arg1, %arg2, %[[M]] {
+// CHECK-NEXT: return
+func.func @a_mask_taken_off_and_one_added(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x7x4xf32>, %v: tensor<2x3x7x4xf32>, %m: tensor<5x7xf32>, %n: tensor<2x1x1x7xf32>) -> tensor<2x3x5x4xf32> {
+  %t = firn.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<2x3x7x4xf32>) -> tensor<2x3x4x7xf32>
+  %s = firn.matmul %q, %t : (tensor<2x3x5x4xf32>, tensor<2x3x4x7xf32>) -> tensor<2x3x5x7xf32>
+  %d = firn.add %s, %n : (tensor<2x3x5x7xf32>, tensor<2x1x1x7xf32>) -> tensor<2x3x5x7xf32>
+  %e = firn.sub %d, %m : (tensor<2x3x5x7xf32>, tensor<5x7xf32>) -> tensor<2x3x5x7xf32>
+  %p = firn.softmax %e : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %y = firn.matmul %p, %v : (tensor<2x3x5x7xf32>, tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+
+// CHECK-LABEL: @probabilities_that_are_no_numbers_become_zeros
+// CHECK: firn.attention %arg0, %arg1, %arg2, %arg3 {scale = 1.000000e+00 : f32, zero_nan = 1 : i64}
+// CHECK-NEXT: return
+func.func @probabilities_that_are_no_numbers_become_zeros(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x7x4xf32>, %v: tensor<2x3x7x4xf32>, %m: tensor<5x7xf32>) -> tensor<2x3x5x4xf32> {
+  %c = firn.constant {value = dense<0.0> : tensor<f32>} : tensor<f32>
+  %t = firn.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<2x3x7x4xf32>) -> tensor<2x3x4x7xf32>
+  %s = firn.matmul %q, %t : (tensor<2x3x5x4xf32>, tensor<2x3x4x7xf32>) -> tensor<2x3x5x7xf32>
+  %d = firn.add %s, %m : (tensor<2x3x5x7xf32>, tensor<5x7xf32>) -> tensor<2x3x5x7xf32>
+  %p = firn.softmax %d : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %i = firn.is_nan %p : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xi1>
+  %w = firn.where %i, %c, %p : (tensor<2x3x5x7xi1>, tensor<f32>, tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %y = firn.matmul %w, %v : (tensor<2x3x5x7xf32>, tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+
+// CHECK-LABEL: @a_mask_repeated_for_each_head
+// CHECK: firn.attention %arg0, %arg1, %arg2, %arg3 {
+// CHECK-NEXT: return
+func.func @a_mask_repeated_for_each_head(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x7x4xf32>, %v: tensor<2x3x7x4xf32>, %m: tensor<2x1x1x7xi1>) -> tensor<2x3x5x4xf32> {
+  %c = firn.constant {value = dense<0xFF800000> : tensor<f32>} : tensor<f32>
+  %sh = firn.constant {value = dense<[2, 3, 5, 7]> : tensor<4xi64>} : tensor<4xi64>
+  %me = firn.expand %m, %sh : (tensor<2x1x1x7xi1>, tensor<4xi64>) -> tensor<2x3x5x7xi1>
+  %t = firn.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<2x3x7x4xf32>) -> tensor<2x3x4x7xf32>
+  %s = firn.matmul %q, %t : (tensor<2x3x5x4xf32>, tensor<2x3x4x7xf32>) -> tensor<2x3x5x7xf32>
+  %d = firn.where %me, %s, %c : (tensor<2x3x5x7xi1>, tensor<2x3x5x7xf32>, tensor<f32>) -> tensor<2x3x5x7xf32>
+  %p = firn.softmax %d : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %y = firn.matmul %p, %v : (tensor<2x3x5x7xf32>, tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+
 // CHECK-LABEL: @keeps_probabilities_that_are_returned
 // CHECK-NOT: firn.attention
 // CHECK: return

@@ -325,3 +325,12 @@ func.func @dropout_keeps_all_where_it_does_not_train(%x: tensor<3xf32>) -> (tens
   %0:2 = firn.dropout %x : (tensor<3xf32>) -> (tensor<3xf32>, tensor<3xi1>)
   return %0#0, %0#1 : tensor<3xf32>, tensor<3xi1>
 }
+
+// CHECK-LABEL: @a_gather_of_one_constant_index_is_a_slice
+// CHECK: %[[S:.+]] = firn.slice %arg0, {{.*}} -> tensor<1x5xf32>
+// CHECK: firn.reshape %[[S]] : {{.*}} -> tensor<5xf32>
+func.func @a_gather_of_one_constant_index_is_a_slice(%x: tensor<3x5xf32>) -> tensor<5xf32> {
+  %i = firn.constant {value = dense<-1> : tensor<i64>} : tensor<i64>
+  %0 = firn.gather %x, %i : (tensor<3x5xf32>, tensor<i64>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
