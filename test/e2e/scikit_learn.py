@@ -154,6 +154,30 @@ def differs(got, want):
     return '' if error.max(initial=0) < 2e-5 else f'differs by {error.max():.2g}'
 
 
+def check_maps(tools, folder, model, inputs, types):
+    """Yields why the probabilities as a sequence of maps, which the converter makes by default, are not scikit-learn's."""
+    from skl2onnx import to_onnx
+    folder = folder / 'maps'
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(to_onnx(model, initial_types=types, target_opset={'': 21, 'ai.onnx.ml': 3}), folder / 'model.onnx')
+    result = tools.compile(folder / 'model.onnx', folder / 'model.firn', timeout=120)
+    if result.status == product.DONE:
+        save_inputs(folder / 'in', inputs)
+        shutil.rmtree(folder / 'out', ignore_errors=True)
+        (folder / 'out').mkdir()
+        result = tools.run(folder / 'model.firn', folder / 'in', folder / 'out')
+    if result.status != product.DONE:
+        yield f'maps: {result.describe()}: {result.message.strip()[:300]}'
+        return
+    sequence = onnx.SequenceProto()
+    sequence.ParseFromString((folder / 'out/output_1.pb').read_bytes())
+    maps = numpy_helper.to_list(sequence)
+    classes = [label if isinstance(label, str) else int(label) for label in model.classes_]
+    keys = [[key.decode() if isinstance(key, bytes) else key for key in row] for row in maps]
+    yield '' if all(row == classes for row in keys) else f'keys {keys[:1]}, expected {classes}'
+    yield differs(np.array([[float(value) for value in row.values()] for row in maps]), expected(model, inputs)[1])
+
+
 def save_inputs(folder, inputs):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -180,6 +204,8 @@ def check(tools, work, name, model, inputs, types, options):
     if result.status != product.DONE:
         yield f'{result.describe()}: {result.message.strip()[:300]}'
         return
+    if name in ('random_forest', 'random_forest_strings', 'logistic_regression_binary_strings'):
+        yield from check_maps(tools, folder, model, inputs, types)
     whole = dict(inputs.items())
     for rows in (slice(None), slice(0, 1), slice(3, 20)):
         part = {key: value[rows] for key, value in whole.items()}
