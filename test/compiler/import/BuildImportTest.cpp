@@ -83,6 +83,14 @@ TEST_CASE("operators_without_an_operation_are_calls_with_their_attributes") {
              Contains("firn.call \"mine::Magic\"(%0) {a = array<f32: 1.500000e+00>, b = [\"z\"], firn.opaque}"));
 }
 
+TEST_CASE("layer_normalization_is_taken_from_files_of_older_opsets_too") {
+  std::string graph =
+      input("x", "2,3") + floats("s", "3", "1,2,3") + node("LayerNormalization", "x,s", "y") + output("y");
+  Imported imported = importOnnxText(14, graph);
+  CHECK(imported.errors == "");
+  CHECK_THAT(imported.module, Contains("firn.layer_normalization"));
+}
+
 TEST_CASE("branches_capture_outer_values_and_yield_them_directly") {
   std::string then = node("Neg", "x", "a", "", "inner") + output("a"), otherwise = output("x");
   Imported imported = importOnnxText(
