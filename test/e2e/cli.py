@@ -26,7 +26,7 @@ def documented():
 def offered(tool):
     """The options of a tool's help text, where each begins a line after two spaces."""
     text = product.run([tool, '--help']).message
-    heads = re.findall(r'^  (-[^\s]*)', text, flags=re.MULTILINE)
+    heads = re.findall(r'^  (-[^\s{]*)', text, flags=re.MULTILINE)  # without the value of a bare option: --check{text}
     return {option for head in heads for option in head.split(',')} - EVERYWHERE
 
 

@@ -167,7 +167,7 @@ func.func @pads_through_a_matrix(%x: tensor<?x?xf32, #firn.dims<["n", "m"]>>) ->
 // CHECK-SAME: firn.assumptions = {{\[\[}}"batch", "node '{{.*}}' (Squeeze without axes) would drop axis 0 of its input, length batch, where it is 1: fix the dimension (firnc --dim)"]]
 // CHECK: -> tensor<?x3xf32, #firn.dims<["batch", ""]>>
 func.func @squeeze_without_axes(%x: tensor<?x1x3xf32, #firn.dims<["batch", "", ""]>>) -> tensor<*xf32> {
-  %axes = firn.absent
+  %axes = firn.absent : none
   %0 = firn.squeeze %x, %axes : (tensor<?x1x3xf32, #firn.dims<["batch", "", ""]>>, none) -> tensor<*xf32>
   return %0 : tensor<*xf32>
 }
