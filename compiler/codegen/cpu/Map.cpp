@@ -7,6 +7,12 @@ using namespace mlir;
 namespace firn {
 namespace {
 
+/// Whether a nest is one row: nothing that workers could share, and its passes meet in memory (what one keeps in the
+/// result, the next changes in place), so that it must not run twice at a time.
+bool isOneRow(const TracedNest &nest) {
+  return !nest.order.empty() && llvm::all_of(nest.order, [&](unsigned loop) { return nest.trace->loops[loop].isRow; });
+}
+
 LogicalResult emitNests(FusedOp fused, kernel::FuncOp func, const TargetDescription &target, bool mayReduce,
                         std::string &whyNot) {
   OpBuilder builder(func.getContext());
@@ -28,7 +34,7 @@ LogicalResult emitNests(FusedOp fused, kernel::FuncOp func, const TargetDescript
     nests.push_back(std::make_unique<Nest>(nest, fused, func, target, dims, builder));
     isParallel |= worthWorkers(nests.back()->elementCount(), nests.back()->cyclesPerElement());
   }
-  func.setParallel(isParallel);
+  func.setParallel(isParallel && llvm::none_of(traced, isOneRow));
   int64_t scratchBytes = 0;
   for (auto &nest : nests) {
     if (!nest->emit()) {
