@@ -38,6 +38,7 @@ public:
   Program run(func::FuncOp func) {
     Block &body = func.getBody().front();
     inputs(func);
+    requirements(func->getParentOfType<ModuleOp>());
     block(body);
     outputs(func);
     lifetimes();
@@ -424,10 +425,9 @@ private:
       append.dims = {count};
       append.kindName = "append";
     }
-    copy(bufferOf(yield->getOperand(0)), condition, name);
     // All new carried values are read before any is written: those that are carried values themselves go through
     // copies.
-    llvm::DenseSet<int32_t> arguments;
+    llvm::DenseSet<int32_t> arguments{condition};
     for (unsigned i = 0; i < carried; ++i)
       arguments.insert(bufferOf(body.getArgument(i + 2)));
     std::vector<int32_t> sources;
@@ -440,10 +440,8 @@ private:
       }
       sources.push_back(from);
     }
-    pairs.clear();
-    for (unsigned i = 0; i < carried; ++i)
-      bindingsFor(body.getArgument(i + 2).getType(), yield->getOperand(i + 1).getType(), pairs);
-    bindDims(pairs, name);
+    copy(bufferOf(yield->getOperand(0)), condition, name);
+    rebind(op, sources, name);
     for (unsigned i = 0; i < carried; ++i)
       if (int32_t own = bufferOf(body.getArgument(i + 2)); root(sources[i]) != own)
         assign(sources[i], own, yield, name);
@@ -456,6 +454,36 @@ private:
     for (unsigned i = 0; i < carried; ++i)
       buffers[op.getResult(i)] =
           newBuffer(op.getResult(i).getType(), FIRN_BUFFER_ALIAS, bufferOf(body.getArgument(i + 2)));
+  }
+
+  /// The symbols of a loop's arguments take the sizes of the values that follow. Those sizes may be expressions of the
+  /// same symbols (one row more), so that they are kept aside first, and `sources` are read by what is kept.
+  void rebind(LoopOp op, std::vector<int32_t> &sources, StringRef name) {
+    Block &body = op.getBody().front();
+    std::vector<std::pair<int32_t, int32_t>> kept, taken;
+    for (auto [i, source] : llvm::enumerate(sources)) {
+      auto target = cast<RankedTensorType>(body.getArgument(i + 2).getType());
+      auto next = cast<RankedTensorType>(body.getTerminator()->getOperand(i + 1).getType());
+      std::vector<int32_t> dims = program.buffers[source].dims;
+      bool isRebound = false;
+      for (int64_t axis = 0; axis < target.getRank(); ++axis) {
+        auto symbol = dimOf(target, axis).asSymbol();
+        if (!symbol || dimOf(next, axis) == dimOf(target, axis) || !values.isLate(values.symbol(*symbol)))
+          continue;
+        int32_t fresh = values.symbol("loop " + std::to_string(program.steps.size()) + "." + std::to_string(i) + "." +
+                                      std::to_string(axis));
+        kept.push_back({fresh, values.get(dimOf(next, axis))});
+        taken.push_back({values.symbol(*symbol), fresh});
+        dims[axis] = fresh;
+        isRebound = true;
+      }
+      if (!isRebound)
+        continue;
+      source = newBuffer(next, FIRN_BUFFER_ALIAS, source);
+      program.buffers[source].dims = dims;
+    }
+    bindDims(kept, name);
+    bindDims(taken, name);
   }
 
   // --- interface -----------------------------------------------------------------------------------------------------
@@ -525,6 +553,34 @@ private:
       dim->collectSymbols(symbols);
     if (dim && llvm::all_of(symbols, [&](const std::string &symbol) { return values.isBound(symbol); }))
       program.constraints.push_back({values.get(*dim), 2, std::numeric_limits<int64_t>::max(), message.str()});
+  }
+
+  /// What inference could not know of the inputs' sizes (passes/fold/InferShapes.cpp).
+  void requirements(ModuleOp module) {
+    auto list = module ? module->getAttrOfType<ArrayAttr>("firn.requires") : ArrayAttr();
+    if (!list)
+      return;
+    auto read = [&](StringRef text) -> std::optional<DimExpr> {
+      auto expr = DimExpr::parse(std::string_view(text.data(), text.size()));
+      std::set<std::string> symbols;
+      if (expr)
+        expr->collectSymbols(symbols);
+      bool isBound = llvm::all_of(symbols, [&](const std::string &s) { return values.isBound(s); });
+      return isBound ? expr : std::nullopt;
+    };
+    for (auto entry : list.getAsRange<ArrayAttr>()) {
+      auto text = [&](unsigned i) { return cast<StringAttr>(entry[i]).getValue(); };
+      auto a = read(text(0)), b = text(1).empty() ? DimExpr(0) : read(text(1));
+      if (!a || !b)
+        continue;
+      int32_t value = values.get(*a);
+      if (!text(1).empty()) {
+        int32_t other = values.get(*b);
+        program.values.push_back({FIRN_VALUE_SUB, 0, value, other});
+        value = program.values.size() - 1;
+      }
+      program.constraints.push_back({value, 0, text(1).empty() ? INT64_MAX : 0, text(2).str()});
+    }
   }
 
   void outputs(func::FuncOp func) {

@@ -28,6 +28,7 @@ static std::optional<Inference::Dims> matMulDims(Inference &inference, unsigned 
                     " in shapes " + shapes);
     return std::nullopt;
   }
+  inference.requireEqual(a->back(), (*b)[b->size() - 2], "the inner sizes of " + shapes);
   auto dims =
       broadcast(inference, Inference::Dims(a->begin(), a->end() - 2), Inference::Dims(b->begin(), b->end() - 2));
   if (!dims)
@@ -68,11 +69,15 @@ void inferGemm(Inference &inference) {
   DimExpr m = (*a)[transA], k = (*a)[!transA], k2 = (*b)[transB], n = (*b)[!transB];
   if (mayDiffer(k, k2))
     return inference.error("expected equal inner dimensions, found " + k.str() + " and " + k2.str());
+  inference.requireEqual(k, k2, "the inner sizes of A " + shapeText(*a) + " and B " + shapeText(*b));
   Inference::Dims dims{m, n};
   if (auto c = inference.dims(2)) {
     auto both = broadcast(inference, dims, *c);
     if (both && (both->size() != 2 || mayDiffer((*both)[0], m) || mayDiffer((*both)[1], n)))
       inference.error("expected C to broadcast to " + shapeText(dims) + ", found " + shapeText(*c));
+    else if (both)
+      for (int axis = 0; axis < 2; ++axis) // C may not make the result larger
+        inference.requireEqual((*both)[axis], dims[axis], "axis " + Twine(axis) + " of A * B + C and of A * B");
   }
   inference.result(0, inference.elementType(0), dims);
 }
@@ -222,6 +227,9 @@ void inferEinsum(Inference &inference) {
           !((*dims)[axis] == DimExpr(1)))
         return inference.error("expected equal dimensions for '" + Twine(term[c]) + "' in equation '" + equation +
                                "', found " + at->second.str() + " and " + (*dims)[axis].str());
+      if (!isNew)
+        inference.requireBroadcast(at->second, (*dims)[axis],
+                                   "the sizes of '" + Twine(term[c]) + "' in equation '" + equation + "'");
       if (!isNew && (at->second == DimExpr(1) || (!at->second.isConstant() && (*dims)[axis].isConstant())))
         at->second = (*dims)[axis];
       ++uses[term[c]];

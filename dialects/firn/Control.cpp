@@ -15,7 +15,9 @@ static Type elementTypeOfValue(Value value) {
 static bool isOwnOfBranch(const DimExpr &size) {
   std::set<std::string> symbols;
   size.collectSymbols(symbols);
-  return llvm::any_of(symbols, [](const std::string &s) { return s[0] == 'u' || s[0] == '?'; });
+  return llvm::any_of(symbols, [](const std::string &s) {
+    return s[0] == '?' || (s[0] == 'u' && std::isdigit(static_cast<unsigned char>(s[1]))); // as unknownDim() names them
+  });
 }
 
 // --- if --------------------------------------------------------------------------------------------------------------

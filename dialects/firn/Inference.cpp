@@ -98,6 +98,31 @@ void Inference::unknownResult(unsigned i, Type elementType, unsigned rank) {
 
 void Inference::error(const Twine &message, StringRef code) { messages.push_back({message.str(), code}); }
 
+void Inference::requireEqual(const DimExpr &a, const DimExpr &b, const Twine &what) {
+  if (!a.isWhole() || !b.isWhole() || a == b)
+    return;
+  if (a.isConstant() && b.isConstant())
+    return error("expected " + what + " to be equal, found " + a.str() + " and " + b.str());
+  required.push_back({a, b, ("expected " + what + " to be equal").str()});
+}
+void Inference::requireBroadcast(const DimExpr &a, const DimExpr &b, const Twine &what) {
+  DimExpr one(1);
+  if (!a.isWhole() || !b.isWhole() || a == b || a == one || b == one)
+    return;
+  // 0 where one of them is 1, else the difference.
+  DimExpr product = (a - one) * (b - one);
+  DimExpr isNeither = DimExpr::min(one, DimExpr::max(product, DimExpr(0) - product));
+  required.push_back({a, a + isNeither * (b - a), ("expected " + what + " to be equal, or one of them 1").str()});
+}
+void Inference::requireAtLeast(const DimExpr &size, const DimExpr &least, const Twine &what) {
+  DimExpr rest = size - least;
+  if (!rest.isWhole() || rest.isAtLeast(0))
+    return;
+  if (rest.isConstant())
+    return error("expected " + what + ", found " + size.str());
+  required.push_back({rest, std::nullopt, ("expected " + what).str()});
+}
+
 std::optional<int64_t> Inference::axis(int64_t axisValue, int64_t rank) {
   if (axisValue >= -rank && axisValue < std::max<int64_t>(rank, 1))
     return axisValue < 0 ? axisValue + rank : axisValue;
@@ -168,6 +193,7 @@ LogicalResult verifyInferred(Operation *operation) {
 
 std::optional<Inference::Dims> broadcast(Inference &inference, const Inference::Dims &a, const Inference::Dims &b) {
   size_t rank = std::max(a.size(), b.size());
+  std::string shapes = shapeText(a) + " and " + shapeText(b);
   Inference::Dims dims;
   for (size_t i = 0; i < rank; ++i) {
     DimExpr x = i + a.size() < rank ? DimExpr(1) : a[i + a.size() - rank];
@@ -179,11 +205,11 @@ std::optional<Inference::Dims> broadcast(Inference &inference, const Inference::
     } else if (x.isConstant() && y.isConstant()) {
       inference.error("expected shapes that broadcast, found " + shapeText(a) + " and " + shapeText(b));
       return std::nullopt;
-    } else if (x.isConstant()) {
-      dims.push_back(x); // y is 1 or x; whoever runs checks it
-    } else if (y.isConstant()) {
-      dims.push_back(y);
+    } else if (x.isConstant() || y.isConstant()) {
+      inference.requireBroadcast(x, y, "the sizes on axis " + Twine(i) + " of " + shapes);
+      dims.push_back(x.isConstant() ? x : y);
     } else {
+      inference.requireBroadcast(x, y, "the sizes on axis " + Twine(i) + " of " + shapes);
       // Two different symbols: equal, or one of them 1. The greater one is right in each legal case but for size 0.
       dims.push_back(DimExpr::max(x, y));
     }

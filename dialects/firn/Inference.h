@@ -26,6 +26,12 @@ public:
     std::optional<Dims> dims;
     std::optional<Dims> elements; // contents of a small tensor, each known or DimExpr::unknown()
   };
+  /// What must hold of sizes that only a run tells: `a` equals `b`, or without `b`, `a` is at least 0.
+  struct Requirement {
+    DimExpr a;
+    std::optional<DimExpr> b;
+    std::string message;
+  };
   /// Called for operations without a symbolic rule, or whose result dims depend on data that is not constant.
   using Fallback = std::function<void(Inference &)>;
 
@@ -61,6 +67,12 @@ public:
   /// Reports a broken constraint, in the form "what: expected e, found f" or "expected e, found f"; inference of other
   /// operations goes on. `code`: one of compiler/DiagnosticCodes.inc.
   void error(const llvm::Twine &message, llvm::StringRef code = "import.shape");
+  /// States that two sizes are equal, that one broadcasts to the other (is equal or 1), or that one is at least the
+  /// other. Wrong numbers are an error now, others are checked when a run brings the sizes. `what`: which sizes, for
+  /// the message.
+  void requireEqual(const DimExpr &a, const DimExpr &b, const llvm::Twine &what);
+  void requireBroadcast(const DimExpr &a, const DimExpr &b, const llvm::Twine &what);
+  void requireAtLeast(const DimExpr &size, const DimExpr &least, const llvm::Twine &what);
   /// Axis counted from the front; reports and returns nothing if it is outside [-rank, rank).
   std::optional<int64_t> axis(int64_t axis, int64_t rank);
   void fallback();
@@ -70,6 +82,7 @@ public:
     llvm::StringRef code; // a literal
   };
   const std::vector<Error> &errors() const { return messages; }
+  const std::vector<Requirement> &requirements() const { return required; }
   const llvm::SmallVector<Result> &inferred() const { return results; }
 
 private:
@@ -77,6 +90,7 @@ private:
   Fallback library;
   llvm::SmallVector<Result> results;
   std::vector<Error> messages;
+  std::vector<Requirement> required;
 };
 
 /// Where to report a problem of `operation`: its location with what the text of the report does not tell, the code and
@@ -140,6 +154,8 @@ void inferTile(Inference &);
 void inferGather(Inference &);
 void inferGatherElements(Inference &);
 void inferGatherND(Inference &);
+void inferScatterElements(Inference &);
+void inferScatterND(Inference &);
 void inferDepthToSpace(Inference &);
 void inferSpaceToDepth(Inference &);
 void inferResize(Inference &);

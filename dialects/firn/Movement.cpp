@@ -74,11 +74,15 @@ void inferReshape(Inference &inference) {
         (rest.constant() == 0 ? total.constant() != 0 : total.constant() % rest.constant() != 0))
       return inference.error("expected a shape for " + total.str() + " elements, found " + shapeText(*shape)); // C1
     dims[inferredAxis] = total.floorDiv(rest);
+    inference.requireEqual(dims[inferredAxis] * rest, total,
+                           "the element counts of shape " + shapeText(*shape) + " and of the input " + shapeText(*x));
   } else {
     DimExpr from = product(*x), to = product(dims);
     if (from.isConstant() && to.isConstant() && from != to) // C1
       return inference.error("expected a shape for the input's " + from.str() + " elements " + shapeText(*x) +
                              ", found " + shapeText(*shape) + " with " + to.str());
+    inference.requireEqual(to, from,
+                           "the element counts of shape " + shapeText(*shape) + " and of the input " + shapeText(*x));
   }
   inference.result(0, type, dims);
 }
@@ -118,6 +122,7 @@ void inferSqueeze(Inference &inference) {
       if (dim.isConstant() && dim.constant() != 1) // C1
         return inference.error("expected length 1 on squeezed axis " + Twine(*axis) + ", found " + dim.str() +
                                " in shape " + shapeText(*x));
+      inference.requireEqual(dim, DimExpr(1), "squeezed axis " + Twine(*axis) + " of " + shapeText(*x) + " and 1");
       dropped[*axis] = true;
     }
   } else {
@@ -220,8 +225,11 @@ void inferConcat(Inference &inference) {
       else if (mine.isConstant() && theirs.isConstant() && mine != theirs) // C2
         return inference.error("expected equal dimensions off axis " + Twine(*axis) + ", found " + mine.str() +
                                " and " + theirs.str() + " on axis " + Twine(d));
-      else if (theirs.isConstant())
-        mine = theirs;
+      else {
+        inference.requireEqual(mine, theirs, "the sizes on axis " + Twine(d) + " of inputs 0 and " + Twine(i));
+        if (theirs.isConstant())
+          mine = theirs;
+      }
     }
   }
   inference.result(0, type, dims);
@@ -250,6 +258,7 @@ void inferSplit(Inference &inference) {
       if (sizes->size() != count || (total.isConstant() && whole.isConstant() && total != whole)) // C1
         return inference.error("expected " + Twine(count) + " split sizes that add up to " + whole.str() + ", found " +
                                shapeText(*sizes));
+      inference.requireEqual(total, whole, "the sum of the split sizes " + shapeText(*sizes) + " and the axis");
     }
   } else {
     int64_t parts = inference.intAttribute("num_outputs", count);
@@ -260,6 +269,7 @@ void inferSplit(Inference &inference) {
     if (last.isConstant() && last.constant() < 0)
       return inference.error("expected an axis that " + Twine(parts) + " parts of " + chunk.str() + " cover, found " +
                              whole.str());
+    inference.requireAtLeast(last, DimExpr(0), "an axis that " + Twine(parts) + " parts cover");
     sizes.emplace(parts, chunk);
     sizes->back() = last;
   }
@@ -365,6 +375,7 @@ void inferPad(Inference &inference) {
     dim = dim + (*pads)[i] + (*pads)[i + axes->size()];
     if (dim.isConstant() && dim.constant() < 0)
       return inference.error("expected pads that leave a size >= 0, found " + dim.str() + " on axis " + Twine(*axis));
+    inference.requireAtLeast(dim, DimExpr(0), "pads that leave a size >= 0 on axis " + Twine(*axis));
   }
   inference.result(0, type, x);
 }
@@ -427,6 +438,12 @@ void inferGatherElements(Inference &inference) {
   if (x && indices && x->size() != indices->size())
     return inference.error("expected data and indices of one rank, found shapes " + shapeText(*x) + " and " +
                            shapeText(*indices));
+  int64_t along = inference.intAttribute("axis", 0);
+  if (x && indices)
+    for (size_t d = 0; d < x->size(); ++d)
+      if (int64_t(d) != (along < 0 ? along + int64_t(x->size()) : along))
+        inference.requireAtLeast((*x)[d], (*indices)[d],
+                                 "indices no longer than the data off the axis, on axis " + Twine(d));
   inference.result(0, inference.elementType(0), indices);
 }
 
@@ -445,6 +462,43 @@ void inferGatherND(Inference &inference) {
   inference.result(0, type, dims);
 }
 
+void inferScatterElements(Inference &inference) {
+  auto x = inference.dims(0), indices = inference.dims(1), updates = inference.dims(2);
+  inference.result(0, inference.elementType(0), x);
+  if (!x || !indices || !updates)
+    return;
+  if (x->size() != indices->size() || x->size() != updates->size())
+    return inference.error("expected data, indices and updates of one rank, found shapes " + shapeText(*x) + ", " +
+                           shapeText(*indices) + " and " + shapeText(*updates));
+  auto axis = inference.axis(inference.intAttribute("axis", 0), x->size());
+  if (!axis)
+    return;
+  for (size_t d = 0; d < x->size(); ++d) {
+    inference.requireEqual((*indices)[d], (*updates)[d], "the sizes of indices and updates on axis " + Twine(d));
+    if (int64_t(d) != *axis)
+      inference.requireAtLeast((*x)[d], (*indices)[d],
+                               "indices no longer than the data off the axis, on axis " + Twine(d));
+  }
+}
+
+void inferScatterND(Inference &inference) {
+  auto x = inference.dims(0), indices = inference.dims(1), updates = inference.dims(2);
+  inference.result(0, inference.elementType(0), x);
+  if (!x || !indices || !updates || indices->empty() || !indices->back().isConstant())
+    return;
+  int64_t depth = indices->back().constant();
+  if (depth > int64_t(x->size()))
+    return inference.error("expected index tuples of length 0 to " + Twine(x->size()) + ", found " + Twine(depth));
+  Inference::Dims wanted(indices->begin(), indices->end() - 1);
+  wanted.append(x->begin() + depth, x->end());
+  if (wanted.size() != updates->size())
+    return inference.error("expected updates of shape " + shapeText(wanted) + ", found " + shapeText(*updates));
+  for (size_t d = 0; d < wanted.size(); ++d)
+    inference.requireEqual((*updates)[d], wanted[d],
+                           "updates of shape " + shapeText(*updates) + " and the wanted " + shapeText(wanted) +
+                               " on axis " + Twine(d));
+}
+
 void inferDepthToSpace(Inference &inference) {
   auto x = inference.dims(0);
   DimExpr block(inference.intAttribute("blocksize", 1));
@@ -454,6 +508,8 @@ void inferDepthToSpace(Inference &inference) {
       ((*x)[1].isConstant() && (*x)[1].constant() % (block * block).constant() != 0))
     return inference.error("expected a rank-4 input with channels divisible by blocksize squared, found shape " +
                            shapeText(*x));
+  inference.requireEqual((*x)[1].floorDiv(block * block) * block * block, (*x)[1],
+                         "the channels and a multiple of blocksize squared");
   inference.result(0, inference.elementType(0),
                    Inference::Dims{(*x)[0], (*x)[1].floorDiv(block * block), (*x)[2] * block, (*x)[3] * block});
 }
@@ -469,6 +525,9 @@ void inferSpaceToDepth(Inference &inference) {
     if ((*x)[i].isConstant() && (*x)[i].constant() % block.constant() != 0)
       return inference.error("expected spatial sizes divisible by blocksize " + block.str() + ", found shape " +
                              shapeText(*x));
+  for (int i : {2, 3})
+    inference.requireEqual((*x)[i].floorDiv(block) * block, (*x)[i],
+                           "axis " + Twine(i) + " and a multiple of the blocksize");
   inference.result(0, inference.elementType(0),
                    Inference::Dims{(*x)[0], (*x)[1] * block * block, (*x)[2].floorDiv(block), (*x)[3].floorDiv(block)});
 }
@@ -562,6 +621,8 @@ void inferTopK(Inference &inference) {
     if (k && k->size() == 1 && (*k)[0].isConstant() && dim.isConstant() &&
         ((*k)[0].constant() < 0 || (*k)[0].constant() > dim.constant()))
       return inference.error("expected k in [0, " + dim.str() + "], found " + (*k)[0].str());
+    if (k && k->size() == 1)
+      inference.requireAtLeast(dim, (*k)[0], "an axis of at least k = " + (*k)[0].str() + " elements");
     dim = k && k->size() == 1 ? (*k)[0] : inference.unknownDim(0, *axis);
   }
   inference.result(0, type, x);

@@ -68,12 +68,12 @@ def Firn_GatherNDOp : Firn_OnnxOp<"gather_nd", "GatherND", "inferGatherND", [Pur
   let summary = "slices of x at index tuples";
   let arguments = (ins Firn_Operand:$x, Firn_Operand:$indices, DefaultValuedAttr<I64Attr, "0">:$batch_dims);
 }
-def Firn_ScatterElementsOp : Firn_OnnxOp<"scatter_elements", "ScatterElements", "inferUnary", [Pure]> {
+def Firn_ScatterElementsOp : Firn_OnnxOp<"scatter_elements", "ScatterElements", "inferScatterElements", [Pure]> {
   let summary = "x with updates written at indices along `axis`";
   let arguments = (ins Firn_Operand:$x, Firn_Operand:$indices, Firn_Operand:$updates, DefaultValuedAttr<I64Attr, "0">:$axis,
                    DefaultValuedStrAttr<StrAttr, "none">:$reduction);
 }
-def Firn_ScatterNDOp : Firn_OnnxOp<"scatter_nd", "ScatterND", "inferUnary", [Pure]> {
+def Firn_ScatterNDOp : Firn_OnnxOp<"scatter_nd", "ScatterND", "inferScatterND", [Pure]> {
   let summary = "x with updates written at index tuples";
   let arguments = (ins Firn_Operand:$x, Firn_Operand:$indices, Firn_Operand:$updates, DefaultValuedStrAttr<StrAttr, "none">:$reduction);
 }

@@ -30,6 +30,8 @@ void inferRecurrent(Inference &inference) {
   auto check = [&](const char *what, const DimExpr &found, const DimExpr &expected) {
     if (found.isConstant() && expected.isConstant() && found != expected)
       inference.error(Twine("expected ") + what + " " + expected.str() + ", found " + found.str());
+    else
+      inference.requireEqual(found, expected, Twine(what) + " and those of the other inputs");
   };
   check("directions of W", (*w)[0], directions);
   check("rows of W (gates x hidden)", (*w)[1], hidden * DimExpr(gates));

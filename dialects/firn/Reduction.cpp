@@ -99,10 +99,13 @@ void inferBatchNormalization(Inference &inference) {
   DimExpr channels = x->size() > 1 ? (*x)[1] : DimExpr(1);
   const char *names[] = {"scale", "bias", "mean", "variance"};
   for (unsigned i = 1; i <= 4; ++i)
-    if (auto dims = inference.dims(i))
+    if (auto dims = inference.dims(i)) {
       if (dims->size() != 1 || ((*dims)[0].isConstant() && channels.isConstant() && (*dims)[0] != channels))
         inference.error(Twine("expected ") + names[i - 1] + " of shape [" + channels.str() + "], found " +
                         shapeText(*dims));
+      else
+        inference.requireEqual((*dims)[0], channels, Twine("the length of ") + names[i - 1] + " and the channels");
+    }
 }
 
 void inferLayerNormalization(Inference &inference) {
@@ -126,6 +129,10 @@ void inferLayerNormalization(Inference &inference) {
                    })))
         inference.error(Twine("expected ") + names[i - 1] + " to broadcast to the normalised axes " +
                         shapeText(ArrayRef(*x).drop_front(*axis)) + ", found " + shapeText(*dims));
+      else if (both)
+        for (size_t d = 0; d < x->size(); ++d)
+          inference.requireEqual((*both)[d], (*x)[d],
+                                 "the sizes on axis " + Twine(d) + " of the input and with " + names[i - 1]);
     }
   for (size_t i = *axis; i < x->size(); ++i)
     (*x)[i] = DimExpr(1);
@@ -141,10 +148,14 @@ void inferChannelNormalization(Inference &inference) {
     return inference.error("expected an input of rank >= 2, found shape " + shapeText(*x));
   if (x)
     for (unsigned i = 1; i <= 2; ++i)
-      if (auto dims = inference.dims(i))
+      if (auto dims = inference.dims(i)) {
         if (dims->size() != 1 || ((*dims)[0].isConstant() && (*x)[1].isConstant() && (*dims)[0] != (*x)[1]))
           inference.error(Twine("expected ") + (i == 1 ? "scale" : "bias") + " of shape [" + (*x)[1].str() +
                           "], found " + shapeText(*dims));
+        else
+          inference.requireEqual((*dims)[0], (*x)[1],
+                                 Twine("the length of ") + (i == 1 ? "scale" : "bias") + " and the channels");
+      }
   inference.result(0, inference.elementType(0), x);
 }
 

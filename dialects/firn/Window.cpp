@@ -58,6 +58,7 @@ static std::optional<DimExpr> windowed(Inference &inference, const Window &w, si
                     " over a padded size of " + padded.str() + " on spatial axis " + Twine(i));
     return std::nullopt;
   }
+  inference.requireAtLeast(free, DimExpr(0), "a kernel that fits the padded input on spatial axis " + Twine(i));
   if (!ceil)
     return free.floorDiv(stride) + DimExpr(1);
   DimExpr out = free.ceilDiv(stride) + DimExpr(1);
@@ -92,6 +93,7 @@ void inferConv(Inference &inference) {
   if (channels.isConstant() && (*x)[1].isConstant() && channels != (*x)[1]) // C2
     return inference.error("expected " + channels.str() + " input channels (weight's " + (*w)[1].str() + " x group " +
                            Twine(group) + "), found " + (*x)[1].str());
+  inference.requireEqual(channels, (*x)[1], "the weight's and the input's channels");
   if ((*w)[0].isConstant() && (*w)[0].constant() % group != 0) // C3
     return inference.error("expected a multiple of group " + Twine(group) + " output channels, found " + (*w)[0].str());
   SmallVector<int64_t> kernel;
@@ -130,6 +132,7 @@ void inferConvTranspose(Inference &inference) {
                            shapeText(*w));
   if ((*x)[1].isConstant() && (*w)[0].isConstant() && (*x)[1] != (*w)[0])
     return inference.error("expected " + (*w)[0].str() + " input channels, found " + (*x)[1].str());
+  inference.requireEqual((*w)[0], (*x)[1], "the weight's and the input's channels");
   SmallVector<int64_t> kernel;
   for (size_t i = 2; i < w->size(); ++i)
     kernel.push_back((*w)[i].isConstant() ? (*w)[i].constant() : -1);

@@ -4,6 +4,8 @@
 // tells;
 //          the attribute firn.elements on operations with small results whose contents are known, element by element,
 //          as numbers or dimension expressions ("?": this one is not).
+//          the module's attribute firn.requires: [a, b, message] for sizes that must be equal, [a, "", message] for
+//          those that must not be negative, as far as only a run tells. The planner makes constraints of them.
 // Keeps:   everything but types.
 // Reports: every broken constraint of every operation as an error at its location, and goes on. A broken branch of an
 // If
@@ -22,6 +24,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include <set>
 
 using namespace mlir;
 
@@ -59,6 +62,8 @@ public:
     for (const Problem &warning : warnings)
       emitWarning(problemLocation(warning.op, warning.code)) << warning.message;
   }
+  /// What the operations of the function's own block require of the inputs' sizes: those run at every run.
+  const std::vector<std::pair<Operation *, Inference::Requirement>> &requirements() const { return required; }
 
   void block(Block &block, Problems &problems) {
     for (Operation &op : llvm::make_early_inc_range(block))
@@ -69,6 +74,7 @@ private:
   Ranks ranks;
   bool keepsAll, foundRanks = false;
   Problems warnings;
+  std::vector<std::pair<Operation *, Inference::Requirement>> required;
 
   static bool ranksDiffer(IfOp op) {
     Operation *yields[] = {op.getThenBranch().front().getTerminator(), op.getElseBranch().front().getTerminator()};
@@ -108,6 +114,9 @@ private:
       inferAcrossRanks(inference);
     for (const Inference::Error &error : inference.errors())
       problems.push_back({op, error.message, error.code});
+    if (!keepsAll && isa<func::FuncOp>(op->getParentOp()))
+      for (const Inference::Requirement &requirement : inference.requirements())
+        required.emplace_back(op, requirement);
     apply(op, inference);
   }
 
@@ -324,7 +333,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
     for (const Problem &problem : problems)
       emitError(problemLocation(problem.op, problem.code), problem.message);
     original.erase();
-    finish(func);
+    finish(func, inferrer);
     return problems.empty();
   }
 
@@ -344,7 +353,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       }
       inferrer.warn();
       func.erase();
-      finish(copy);
+      finish(copy, inferrer);
       return true;
     };
     bool isElseSound = attempt(Ranks::Else, !isThenSound);
@@ -353,10 +362,35 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
     return attempt(Ranks::Both, true);
   }
 
-  void finish(func::FuncOp func) {
+  void finish(func::FuncOp func, const Inferrer &inferrer) {
     noteAssumptions(func);
+    recordRequirements(inferrer);
     Operation *end = func.getBody().front().getTerminator();
     func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), end->getOperandTypes()));
+  }
+
+  /// Adds to the module's list. It outlives the operations: what is fused or rewritten later may no longer tell.
+  void recordRequirements(const Inferrer &inferrer) {
+    if (inferrer.requirements().empty())
+      return;
+    SmallVector<Attribute> list;
+    if (auto old = getOperation()->getAttrOfType<ArrayAttr>("firn.requires"))
+      llvm::append_range(list, old);
+    std::set<std::pair<std::string, std::string>> known;
+    auto text = [](Attribute entry, unsigned i) { return cast<StringAttr>(cast<ArrayAttr>(entry)[i]).str(); };
+    for (Attribute entry : list)
+      known.emplace(text(entry, 0), text(entry, 1));
+    Builder builder(&getContext());
+    for (const auto &[op, requirement] : inferrer.requirements()) {
+      std::string a = requirement.a.str(), b = requirement.b ? requirement.b->str() : "";
+      std::string type = cast<Operator>(op).operatorName();
+      if (known.emplace(a, b).second)
+        list.push_back(
+            builder.getStrArrayAttr({a, b,
+                                     "node '" + nodeName(op->getLoc()) + "' (" +
+                                         StringRef(type).rsplit(':').second.str() + "): " + requirement.message}));
+    }
+    getOperation()->setAttr("firn.requires", builder.getArrayAttr(list));
   }
 };
 } // namespace

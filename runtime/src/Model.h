@@ -22,10 +22,11 @@ struct firn_model {
   uint8_t *isConstant;    // per value: the same for all inputs
   uint8_t *isBufferLate;  // per buffer: its address or size is known only while running
   uint8_t *isStepLate;    // per step: arguments must be gathered just before it runs
-  uint8_t *doesStepInfer; // per step: a reference step that finds SYMBOL values
+  uint8_t *doesStepInfer; // per step: a reference step whose sizes are not all constant
   int32_t *root;          // per buffer: itself or, for an alias, whose bytes it is
   int32_t *argumentStart; // per step: of its buffers in a session's argument array
   int32_t *dimStart;      // per step: of its dims
+  int32_t *finder;        // per value: 1 + the step that finds this SYMBOL, 0 for none
   int32_t *lateValues;    // values to evaluate when a SYMBOL is set, ascending
   int32_t lateValueCount;
   int32_t argumentCount;

@@ -98,6 +98,9 @@ firn_status checkConstraints(const Plan &plan, const firn_model &model, firn_err
     if (constraint.lower == constraint.upper)
       return fail(error, FIRN_BAD_SHAPE, "%s: got %lld, must be %lld", constraint.message,
                   static_cast<long long>(value), static_cast<long long>(constraint.lower));
+    if (constraint.upper == INT64_MAX && constraint.lower == 0)
+      return fail(error, FIRN_BAD_SHAPE, "%s: it is %lld too short", constraint.message,
+                  -static_cast<long long>(value));
     if (constraint.upper == INT64_MAX)
       return fail(error, FIRN_BAD_SHAPE, "%s: got %lld, must be at least %lld", constraint.message,
                   static_cast<long long>(value), static_cast<long long>(constraint.lower));

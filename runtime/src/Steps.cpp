@@ -177,6 +177,7 @@ firn_status callFailed(firn_session &session, const firn_step &step, int32_t sta
 } // namespace
 
 firn_status takeInferredDims(firn_session &session, const firn_step &step, const firn_view *outputs) {
+  auto index = int32_t(&step - session.desc->steps);
   const int32_t *buffers = step.buffers + step.input_count;
   int32_t count = step.buffer_count - step.input_count;
   const char *what = step.op ? step.op->name : step.kind_name;
@@ -190,16 +191,19 @@ firn_status takeInferredDims(firn_session &session, const firn_step &step, const
                   step.name, what, o, firn_dtype_name(outputs[o].dtype), outputs[o].rank, firn_dtype_name(table.dtype),
                   table.rank);
   }
+  bool hasFound = false;
   // Backwards, so that the first of several places of a symbol decides, and the others are compared with it.
   for (int32_t o = count - 1; o >= 0; --o) {
     if (!isTensor(o))
       continue;
     const firn_buffer &table = session.desc->buffers[buffers[o]];
     for (int32_t d = table.rank - 1; d >= 0; --d)
-      if (session.desc->values[table.dims[d]].op == FIRN_VALUE_SYMBOL)
+      if (session.model->finder[table.dims[d]] == index + 1) {
         session.plan.values[table.dims[d]] = outputs[o].dims[d];
+        hasFound = true;
+      }
   }
-  session.hasStaleValues = true;
+  session.hasStaleValues |= hasFound;
   refreshValues(session);
   for (int32_t o = 0; o < count; ++o) {
     if (!isTensor(o))

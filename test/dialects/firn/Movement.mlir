@@ -77,3 +77,19 @@ func.func @gather_index_out_of_range(%x: tensor<3xf32>) -> tensor<1xf32> {
   %0 = firn.gather %x, %index : (tensor<3xf32>, tensor<1xi64>) -> tensor<1xf32>
   return %0 : tensor<1xf32>
 }
+
+// -----
+
+func.func @scatter_elements_shapes(%x: tensor<2x3xf32>, %i: tensor<2x2xi64>, %u: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error@+1 {{expected the sizes of indices and updates on axis 1 to be equal, found 2 and 3}}
+  %0 = firn.scatter_elements %x, %i, %u : (tensor<2x3xf32>, tensor<2x2xi64>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @scatter_nd_shapes(%x: tensor<2x3xf32>, %i: tensor<4x1xi64>, %u: tensor<4x2xf32>) -> tensor<2x3xf32> {
+  // expected-error@+1 {{expected updates of shape [4, 2] and the wanted [4, 3] on axis 1 to be equal, found 2 and 3}}
+  %0 = firn.scatter_nd %x, %i, %u : (tensor<2x3xf32>, tensor<4x1xi64>, tensor<4x2xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}

@@ -162,6 +162,8 @@ func.func @pads_through_a_matrix(%x: tensor<?x?xf32, #firn.dims<["n", "m"]>>) ->
   return %0 : tensor<*x!firn.unknown>
 }
 
+// -----
+
 // A squeeze without axes keeps a symbolic axis, which then must not have length 1.
 // CHECK-LABEL: @squeeze_without_axes
 // CHECK-SAME: firn.assumptions = {{\[\[}}"batch", "node '{{.*}}' (Squeeze without axes) would drop axis 0 of its input, length batch, where it is 1: fix the dimension (firnc --dim)"]]
@@ -191,6 +193,16 @@ func.func @loop_fills_an_empty_sequence(%n: tensor<i64>, %x: tensor<2xf32>) -> t
 
 // -----
 
+// What only a run tells of the inputs' sizes is kept, with the node that needs it.
+// CHECK: module attributes {{.*}}firn.requires = {{\[\[}}"k", "l", "node 'product' (MatMul): expected the inner sizes of [n, k] and [l, 3] to be equal"]]
+// CHECK-LABEL: @sizes_that_must_agree_are_required
+func.func @sizes_that_must_agree_are_required(%x: tensor<?x?xf32, #firn.dims<["n", "k"]>>, %w: tensor<?x3xf32, #firn.dims<["l", ""]>>) -> tensor<*x!firn.unknown> {
+  %0 = firn.matmul %x, %w : (tensor<?x?xf32, #firn.dims<["n", "k"]>>, tensor<?x3xf32, #firn.dims<["l", ""]>>) -> tensor<*x!firn.unknown> loc("product")
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
 // CHECK-LABEL: @branches_of_different_rank_that_all_readers_take_both_stay
 // CHECK: firn.if {{.*}} -> tensor<*xf32>
 // CHECK: firn.relu {{.*}} -> tensor<*xf32>
@@ -211,5 +223,15 @@ func.func @branches_of_different_rank_that_all_readers_take_both_stay(%c: tensor
 func.func @a_tensor_operator_takes_no_sequence(%s: !firn.sequence<tensor<2xf32>>) -> tensor<*x!firn.unknown> {
   // expected-error@+1 {{expected a tensor as input 0, found sequence of float32[2]}}
   %0 = firn.relu %s : (!firn.sequence<tensor<2xf32>>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+
+// -----
+
+// A size that may be 1 broadcasts.
+// CHECK: module attributes {{.*}}firn.requires = {{\[\[}}"n", "{{[^"]*}}min(1, max({{[^"]*}}", "node 'sum' (Add): expected the sizes on axis 0 of [n] and [3] to be equal, or one of them 1"]]
+// CHECK-LABEL: @broadcast_sizes_are_required
+func.func @broadcast_sizes_are_required(%x: tensor<?xf32, #firn.dims<["n"]>>, %y: tensor<3xf32>) -> tensor<*x!firn.unknown> {
+  %0 = firn.add %x, %y : (tensor<?xf32, #firn.dims<["n"]>>, tensor<3xf32>) -> tensor<*x!firn.unknown> loc("sum")
   return %0 : tensor<*x!firn.unknown>
 }
