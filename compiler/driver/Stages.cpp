@@ -93,6 +93,7 @@ bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &d
     auto name = main.getArgAttrOfType<StringAttr>(i, "firn.name");
     return name ? name.getValue().str() : "";
   };
+  std::map<std::string, std::string> places; // who said the size of a symbol first
   // A symbol that --shape fixes in one input is fixed in all.
   for (BlockArgument argument : main.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -101,10 +102,15 @@ bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &d
     if (shape == options.shapes.end())
       continue;
     unusedShapes.erase(shape->first);
-    if (!type || type.getRank() != int64_t(shape->second.size())) {
+    if (!type) { // the model leaves even the rank open
+      auto element = cast<TensorType>(argument.getType()).getElementType();
+      argument.setType(tensorType(element, SmallVector<DimExpr>(shape->second.begin(), shape->second.end())));
+      continue;
+    }
+    if (type.getRank() != int64_t(shape->second.size())) {
       diagnostics.error("options.shape", "--shape gives input '" + shape->first + "' " +
                                              std::to_string(shape->second.size()) + " dimensions, the model " +
-                                             (type ? std::to_string(type.getRank()) : "any number"));
+                                             std::to_string(type.getRank()));
       continue;
     }
     for (auto [axis, size] : llvm::enumerate(shape->second)) {
@@ -116,9 +122,10 @@ bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &d
                           "--shape gives " + where + " " + std::to_string(size) + ", the model " + dim.str());
       else if (symbol) {
         auto [at, isNew] = sizes.try_emplace(*symbol, size);
+        std::string &first = places.try_emplace(*symbol, isNew ? where : "--dim " + *symbol).first->second;
         if (!isNew && at->second != size)
-          diagnostics.error("options.shape", "two sizes for " + *symbol + ": " + std::to_string(at->second) +
-                                                 " and, for " + where + ", " + std::to_string(size));
+          diagnostics.error("options.shape", "two sizes for " + *symbol + ": " + std::to_string(at->second) + " by " +
+                                                 first + ", " + std::to_string(size) + " by " + where);
       }
     }
   }

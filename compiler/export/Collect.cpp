@@ -38,6 +38,8 @@ private:
   bool attributeOf(Attribute value, model::Attribute &attribute);
   bool tensorOf(Attribute value, RankedTensorType type, model::Tensor &tensor);
   model::Type typeOf(Type type) const;
+  model::Type innerTypeOf(Type type) const;
+  bool isInner(Value value);
   void nameResults(Operation *op, const SourceLocation &source);
   std::string nameOf(Value value);
   std::string outputName(Value value, const std::string &wanted, model::Graph &graph, bool mayBeOuter);
@@ -200,6 +202,28 @@ model::Type Collector::typeOf(Type type) const {
     auto original = originalSymbols.find(text);
     dim.symbol = original != originalSymbols.end() ? original->second : text;
   }
+  return result;
+}
+
+/// Whether a value is neither left out nor an output of its graph, which says its type itself.
+bool Collector::isInner(Value value) {
+  bool isOutput =
+      llvm::any_of(value.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  return !isOutput && isa<RankedTensorType>(value.getType()) && !nameOf(value).empty();
+}
+
+/// Symbols that mean nothing outside of Firn are left out.
+model::Type Collector::innerTypeOf(Type type) const {
+  model::Type result = typeOf(type);
+  if (auto ranked = dyn_cast<RankedTensorType>(type); ranked && result.dims)
+    for (auto [axis, dim] : llvm::enumerate(*result.dims)) {
+      std::set<std::string> symbols;
+      dimOf(ranked, axis).collectSymbols(symbols);
+      if (llvm::any_of(symbols, [](const std::string &s) {
+            return s[0] == '?' || (s[0] == 'u' && std::isdigit(static_cast<unsigned char>(s[1])));
+          }))
+        dim.symbol.clear();
+    }
   return result;
 }
 
@@ -474,6 +498,10 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
   if (captures)
     collectCarried(op, captures, node);
   restoreOrder(source, node);
+  if (module->hasAttr("firn.value_info"))
+    for (Value result : op->getResults())
+      if (isInner(result))
+        graph.values.push_back({nameOf(result), innerTypeOf(result.getType()), ""});
   if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && (!reshape.getShape() || isAbsent(reshape.getShape()))) {
     std::string shape = names.fresh(node.name + "_shape");
     auto from = dyn_cast<RankedTensorType>(reshape.getOperand(0).getType());

@@ -123,6 +123,8 @@ void ModuleBuilder::setAttributes(ModuleOp module) {
                   string(model.graph.name.empty() ? stem.substr(0, stem.rfind('.')) : StringRef(model.graph.name)));
   text("firn.doc", model.doc);
   text("firn.graph_doc", model.graph.doc);
+  if (!model.graph.values.empty()) // the file says types of intermediate values: an exported one does, too
+    module->setAttr("firn.value_info", builder.getUnitAttr());
   text("firn.domain", model.domain);
   text("firn.producer", model.producer);
   text("firn.producer_version", model.producerVersion);

@@ -178,7 +178,7 @@ const Schema *Checker::checkOperator(model::Node &node) {
            "", "",
            !near.empty() ? "did you mean '" + near + "'?"
            : introduced || isOnnx
-               ? "docs/supported.md lists the operators that are"
+               ? "docs/operators.md lists the operators that are"
                : "bring it in a library (--ops, docs/custom-operators.md), or replace it by standard "
                  "operators before the export");
   }

@@ -44,7 +44,7 @@ TEST_CASE("every_problem_is_reported_in_graph_order") {
         "m.onnx: error[import.dangling]: node 'first' (Relu-14): input 'xx' is defined nowhere\n"
         "  fix: did you mean 'x'?\n"
         "m.onnx: error[import.operator]: node 'second' (Frobnicate-17): unknown operator 'ai.onnx::Frobnicate'\n"
-        "  fix: docs/supported.md lists the operators that are\n"
+        "  fix: docs/operators.md lists the operators that are\n"
         "m.onnx: error[import.attribute]: node 'third' (Transpose-13): attribute 'perm' has the wrong kind: expected "
         "ints, got "
         "a string\n"
