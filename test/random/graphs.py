@@ -1,304 +1,224 @@
 """Random graphs of ONNX operators, well-typed by construction, with values that stay of moderate size.
 
-Operators that jump (Floor, comparisons, ArgMax, casts to integers) read exact values only: graph inputs, or what exact operators made of
-them. Elsewhere the rounding that compilers may legally change would flip their results.
+Each node is evaluated by ONNX's Python reference as it is appended: that tells its shape, type and range, and nodes that fail or leave
+the range are dropped. Operators that jump (Floor, comparisons, ArgMax, casts to integers) read exact values only: graph inputs, or what
+exact operators made of them. Elsewhere the rounding that compilers may legally change would flip their results.
 """
 import dataclasses
+import warnings
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-SMOOTH = ['Tanh', 'Sigmoid', 'Relu', 'LeakyRelu', 'Elu', 'Selu', 'Erf', 'Softplus', 'Softsign', 'HardSigmoid', 'HardSwish', 'Neg', 'Abs',
-          'Sin', 'Cos', 'Atan', 'Identity', 'Gelu', 'Mish']
-EXACT = ['Neg', 'Abs', 'Relu', 'Identity', 'Floor', 'Ceil', 'Round', 'Sign']
+OPSET = 23
+FLOAT, DOUBLE, HALF, BFLOAT = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16
+INT64, INT32, INT16, INT8 = TensorProto.INT64, TensorProto.INT32, TensorProto.INT16, TensorProto.INT8
+UINT64, UINT32, UINT16, UINT8, BOOL = TensorProto.UINT64, TensorProto.UINT32, TensorProto.UINT16, TensorProto.UINT8, TensorProto.BOOL
+FLOATS = (FLOAT, DOUBLE, HALF)
+SIGNED, UNSIGNED = (INT64, INT32, INT16, INT8), (UINT64, UINT32, UINT16, UINT8)
+LARGEST, MOST_ELEMENTS = 200., 20000
 
 
 @dataclasses.dataclass
 class Value:
     name: str
-    shape: tuple
-    exact: bool
-    dtype: int = FLOAT
+    array: np.ndarray
+    exact: bool  # no rounding of floats has happened on the way here
+    loose: bool = False  # it passed through a type of few digits
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    @property
+    def rank(self):
+        return self.array.ndim
+
+    @property
+    def dtype(self):
+        return helper.np_dtype_to_tensor_dtype(self.array.dtype)
 
 
 class RandomGraph:
+    """A graph of the given seed. dynamic: dimensions of the inputs are symbols, or unnamed."""
 
-    def __init__(self, seed, dynamic=False):
-        """dynamic: the leading dimension of every input is the symbol `batch`."""
+    def __init__(self, seed, dynamic=False, parent=None):
         self.random = np.random.default_rng(seed)
         self.dynamic = dynamic
-        self.batch = int(self.random.integers(1, 5))
-        self.values, self.nodes, self.weights, self.inputs = [], [], [], []
-        self.feeds = {}
-        for i in range(self.pick([1, 1, 2])):
-            self.add_input(f'input_{i}')
-        for _ in range(int(self.random.integers(3, 14))):
-            self.pick(STEPS)(self)
+        self.prefix = f'{parent.prefix}{len(parent.nodes)}_' if parent else ''
+        self.values, self.nodes, self.weights, self.inputs, self.feeds = [], [], [], [], {}
+        self.symbols = {}
+        if parent:  # a branch or body sees what is outside
+            self.random = parent.random
+            self.values = [dataclasses.replace(value) for value in parent.values[-6:]]
+            self.outer = {value.name for value in parent.values} | getattr(parent, 'outer', set())
+            return
+        self.outer = set()
+        sizes = {'n': self.integer(1, 4), 'm': self.integer(1, 9), 'k': self.pick([1, 3, 8, 17])}
+        for i in range(self.pick([1, 1, 2, 3])):
+            self.add_input(f'input_{i}', sizes)
+
+    def grow(self, steps, least=3, most=12):
+        """Appends what some of `steps` make; each is a function of the graph that appends nodes, or does nothing where nothing fits."""
+        for _ in range(self.integer(least, most)):
+            self.pick(steps)(self)
+        return self
+
+    # Choices.
 
     def pick(self, items):
         return items[int(self.random.integers(len(items)))]
 
-    def add_input(self, name):
-        rank = self.pick([2, 2, 3, 4, 4])
-        sizes = [1, 2, 3, 5, 8, 16, 17, 33]
-        if rank == 4:
-            shape = (self.batch, self.pick([1, 3, 4, 8, 16]), self.pick([5, 7, 8, 12]), self.pick([5, 8, 9, 16]))
-        else:
-            shape = (self.batch, *(self.pick(sizes) for _ in range(rank - 1)))
-        self.inputs.append(helper.make_tensor_value_info(name, FLOAT, ['batch' if self.dynamic else shape[0], *shape[1:]]))
-        self.feeds[name] = (self.random.standard_normal(shape) * 2).astype(np.float32)
-        self.values.append(Value(name, shape, True))
+    def integer(self, low, high):
+        """One of low to high, both included."""
+        return int(self.random.integers(low, high + 1))
 
-    def value(self, rank=None, exact=False, dtype=FLOAT):
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def value(self, rank=None, exact=False, dtypes=(FLOAT,), least=0, most=99, fits=None):
         """One of the values so far, late ones more often, or None."""
-        fitting = [v for v in self.values if v.dtype == dtype and (rank is None or len(v.shape) == rank) and (v.exact or not exact)]
-        return self.pick(fitting[-4:] if self.random.random() < .7 else fitting) if fitting else None
+        fitting = [v for v in self.values if v.dtype in dtypes and (rank is None or v.rank == rank) and least <= v.rank <= most
+                   and (v.exact or not exact) and (fits is None or fits(v))]
+        return self.pick(fitting[-4:] if self.chance(.7) else fitting) if fitting else None
+
+    # Inputs and constants.
+
+    def add_input(self, name, sizes):
+        dtype = self.pick([FLOAT] * 12 + [INT64, INT32, DOUBLE, HALF, UINT8, INT8, BOOL])
+        rank = self.pick([1, 2, 2, 3, 3, 4, 4, 4]) if dtype == FLOAT else self.pick([0, 1, 2, 3])
+        if rank == 4:
+            shape = [sizes['n'], self.pick([1, 3, 4, 8]), self.pick([5, 7, 8]), self.pick([5, 8, 9])]
+        else:
+            shape = [self.pick([sizes['n'], sizes['m'], sizes['k'], 1, 2, 5, 16, 33]) for _ in range(rank)]
+        declared = list(shape)
+        if self.dynamic:
+            for axis, size in enumerate(shape):
+                named = [symbol for symbol, value in sizes.items() if value == size]
+                kind = self.random.random()
+                if kind < .5 and named:
+                    declared[axis] = self.pick(named)
+                elif kind < .6:
+                    declared[axis] = None
+                elif kind < .7:
+                    declared[axis] = f'{name}_{axis}'
+        self.inputs.append(helper.make_tensor_value_info(name, dtype, declared))
+        self.feeds[name] = self.array(dtype, shape)
+        self.values.append(Value(name, self.feeds[name], True, dtype == HALF))
+
+    def array(self, dtype, shape, scale=2.):
+        numpy_type = helper.tensor_dtype_to_np_dtype(dtype)
+        if dtype == BOOL:
+            return self.random.random(shape) < .5
+        if dtype in FLOATS:
+            return np.asarray(self.random.standard_normal(shape) * scale).astype(numpy_type)
+        return self.random.integers(0 if dtype in UNSIGNED else -9, 10, shape).astype(numpy_type)
 
     def weight(self, array):
-        name = f'weight_{len(self.weights)}'
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
+        name = f'{self.prefix}weight_{len(self.weights)}'
+        array = np.asarray(array)
+        self.weights.append(numpy_helper.from_array(array, name))
+        return Value(name, array, True)
 
-    def normal(self, *shape, scale=1.):
-        return self.weight((self.random.standard_normal(shape) * scale).astype(np.float32))
+    def normal(self, *shape, scale=1., dtype=FLOAT):
+        return self.weight(self.array(dtype, shape, scale))
 
     def ints(self, *values):
         return self.weight(np.array(values, np.int64))
 
-    def node(self, operator, inputs, shape, exact=False, dtype=FLOAT, **attributes):
-        name = f'{operator.lower()}_{len(self.nodes)}'
-        self.nodes.append(helper.make_node(operator, inputs, [f'{name}_out'], name=name, **attributes))
-        self.values.append(Value(f'{name}_out', tuple(int(n) for n in shape), exact, dtype))
-        return self.values[-1]
+    # Nodes.
 
-    # Steps: each appends nodes, or does nothing where nothing fits.
+    def emit(self, operator, inputs, outputs=1, exact=False, keep=True, **attributes):
+        """Appends a node if it can be evaluated and its results are of moderate size. Returns its value, a list of several, or None.
 
-    def smooth(self):
-        x = self.value()
-        self.node(self.pick(SMOOTH), [x.name], x.shape)
+        exact: the operator rounds nothing. Results are taken for exact if the inputs are too. keep: later steps may use them."""
+        if any(value is None for value in inputs):
+            return None
+        return self.append(operator, [value or Value('', np.zeros(0), True) for value in inputs], outputs, exact, keep, attributes)
 
-    def exact_unary(self):
-        if x := self.value(exact=True):
-            self.node(self.pick(EXACT), [x.name], x.shape, exact=True)
+    def append(self, operator, inputs, outputs, exact, keep, attributes):
+        name = f'{self.prefix}{operator.lower()}_{len(self.nodes)}'
+        node = helper.make_node(operator, [v.name for v in inputs], [f'{name}_{i}' for i in range(outputs)], name=name, **attributes)
+        try:
+            with warnings.catch_warnings(), np.errstate(all='ignore'):
+                warnings.simplefilter('ignore')
+                captured = {v.name: v.array for v in self.values if v.name in reads(node)}
+                feeds = {**captured, **{v.name: v.array for v in inputs if v.name}}
+                arrays = ReferenceEvaluator(node, opsets={'': OPSET}).run(None, feeds)
+        except Exception:  # pylint: disable=broad-except  # this form is not for these inputs
+            return None
+        arrays = [np.asarray(array) for array in arrays[:outputs]]
+        if len(arrays) < outputs or any(array.dtype == object or not self.is_moderate(array) for array in arrays):
+            return None
+        self.nodes.append(node)
+        seen = [v for v in inputs if v.name] + [v for v in self.values if v.name in reads(node)]
+        exact = all(v.exact for v in seen) and (exact or all(a.dtype.kind in 'iub' and operator in INTEGER_EXACT for a in arrays))
+        loose = any(v.loose for v in seen) or any(array.dtype in (np.float16,) for array in arrays)
+        made = [Value(output, array, exact, loose) for output, array in zip(node.output, arrays)]
+        if keep:
+            self.values += made
+        return made[0] if outputs == 1 else made
 
-    def binary(self):
-        x, operator = self.value(), self.pick(['Add', 'Sub', 'Mul', 'Max', 'Min'])
-        partners = [v for v in self.values if v.dtype == FLOAT and v.shape == x.shape]
-        kind = self.random.random()
-        if kind < .5:
-            other = self.pick(partners).name
-        else:  # a weight that broadcasts
-            shape = [n if self.random.random() < .6 else 1 for n in x.shape[1:]]
-            if self.random.random() < .4:
-                shape = shape[len(shape) // 2:]
-            other = self.normal(*shape)
-        pair = [x.name, other] if self.random.random() < .7 else [other, x.name]
-        y = self.node(operator, pair, x.shape)
-        if operator == 'Mul':
-            self.node('Tanh', [y.name], y.shape)
-
-    def divide(self):
-        x = self.value()
-        self.node('Div', [x.name, self.weight((self.random.uniform(.5, 2, x.shape[-1:]) * self.pick([1, -1])).astype(np.float32))], x.shape)
-
-    def clip(self):
-        x = self.value()
-        self.node('Clip', [x.name, self.weight(np.float32(-.5)), self.weight(np.float32(1.25))], x.shape)
-
-    def where(self):
-        x, y = self.value(exact=True), None
-        if x:
-            condition = self.node(self.pick(['Greater', 'Less', 'GreaterOrEqual']), [x.name, self.weight(np.float32(.25))], x.shape, True, BOOL)
-            y = self.pick([v for v in self.values if v.dtype == FLOAT and v.shape == x.shape])
-            self.node('Where', [condition.name, y.name, self.weight(np.float32(-1.5))], x.shape)
-
-    def matmul(self):
-        x = self.value()
-        if len(x.shape) >= 2:
-            inner, columns = x.shape[-1], self.pick([1, 3, 7, 16, 24, 33, 64])
-            y = self.node('MatMul', [x.name, self.normal(inner, columns, scale=inner**-.5)], (*x.shape[:-1], columns))
-            if self.random.random() < .6:
-                y = self.node('Add', [y.name, self.normal(columns)], y.shape)
-            if self.random.random() < .5:
-                self.node(self.pick(['Relu', 'Gelu', 'Tanh']), [y.name], y.shape)
-
-    def gemm(self):
-        if x := self.value(rank=2):
-            inner, columns, transposed = x.shape[1], self.pick([1, 4, 10, 32]), int(self.random.integers(2))
-            shape = (columns, inner) if transposed else (inner, columns)
-            self.node('Gemm', [x.name, self.normal(*shape, scale=inner**-.5), self.normal(columns)], (x.shape[0], columns), transB=transposed,
-                      alpha=self.pick([1., .5]), beta=self.pick([1., 2.]))
-
-    def attention_like(self):
-        """A product of two computed values."""
-        if x := self.value(rank=3):
-            k = self.node('Transpose', [x.name], (x.shape[0], x.shape[2], x.shape[1]), perm=[0, 2, 1])
-            s = self.node('MatMul', [x.name, k.name], (x.shape[0], x.shape[1], x.shape[1]))
-            s = self.node('Mul', [s.name, self.weight(np.float32(x.shape[2]**-.5))], s.shape)
-            p = self.node('Softmax', [s.name], s.shape, axis=-1)
-            self.node('MatMul', [p.name, x.name], x.shape)
-
-    def conv(self):
-        if x := self.value(rank=4):
-            n, c, h, w = x.shape
-            group = self.pick([1, 1, c])
-            out = c * self.pick([1, 2]) if group == c and c > 1 else self.pick([1, 4, 8, 17])
-            group = group if out % group == 0 else 1
-            kernel, stride, dilation = self.pick([1, 2, 3, 5]), self.pick([1, 1, 2]), self.pick([1, 1, 2])
-            pads = [int(self.random.integers(0, 3)) for _ in range(4)]
-            size = [(length + pads[i] + pads[i + 2] - dilation * (kernel - 1) - 1) // stride + 1 for i, length in enumerate((h, w))]
-            if min(size) < 1:
-                return
-            fan_in = c // group * kernel * kernel
-            inputs = [x.name, self.normal(out, c // group, kernel, kernel, scale=fan_in**-.5)] + [self.normal(out)] * int(self.random.integers(2))
-            y = self.node('Conv', inputs, (n, out, *size), kernel_shape=[kernel] * 2, strides=[stride] * 2, dilations=[dilation] * 2, pads=pads, group=group)
-            if self.random.random() < .5:
-                statistics = [self.weight(self.random.uniform(.5, 1.5, out).astype(np.float32)), self.normal(out), self.normal(out),
-                              self.weight(self.random.uniform(.5, 1.5, out).astype(np.float32))]
-                y = self.node('BatchNormalization', [y.name, *statistics], y.shape)
-            if self.random.random() < .5:
-                self.node(self.pick(['Relu', 'Sigmoid', 'HardSwish']), [y.name], y.shape)
-
-    def pool(self):
-        if x := self.value(rank=4):
-            n, c, h, w = x.shape
-            if self.random.random() < .3:
-                self.node(self.pick(['GlobalAveragePool', 'GlobalMaxPool']), [x.name], (n, c, 1, 1))
-                return
-            kernel, stride = self.pick([2, 3]), self.pick([1, 2])
-            pad = int(self.random.integers(0, 2))
-            size = [(length + 2 * pad - kernel) // stride + 1 for length in (h, w)]
-            if min(size) >= 1:
-                operator = self.pick(['MaxPool', 'AveragePool'])
-                extra = {'count_include_pad': int(self.random.integers(2))} if operator == 'AveragePool' else {}
-                self.node(operator, [x.name], (n, c, *size), kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4, **extra)
-
-    def reduce(self):
-        x = self.value()
-        axes = [axis for axis in range(1, len(x.shape)) if self.random.random() < .6] or [len(x.shape) - 1]
-        if len(x.shape) < 2:
-            return
-        keep = int(self.random.integers(2))
-        shape = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
-        self.node(self.pick(['ReduceMean', 'ReduceMax', 'ReduceMin', 'ReduceL2']), [x.name, self.ints(*axes)], shape, keepdims=keep)
-
-    def softmax(self):
-        x = self.value()
-        if len(x.shape) >= 2:
-            self.node(self.pick(['Softmax', 'LogSoftmax']), [x.name], x.shape, axis=self.pick([-1, -1, 1]))
-
-    def layer_norm(self):
-        x = self.value()
-        if len(x.shape) >= 2 and x.shape[-1] > 1:
-            self.node('LayerNormalization', [x.name, self.normal(x.shape[-1]), self.normal(x.shape[-1])], x.shape, axis=-1, epsilon=1e-2)
-
-    def layer_norm_spelt_out(self):
-        x = self.value()
-        if len(x.shape) >= 2 and x.shape[-1] > 1:
-            small = (*x.shape[:-1], 1)
-            axes = self.ints(-1)
-            mean = self.node('ReduceMean', [x.name, axes], small)
-            d = self.node('Sub', [x.name, mean.name], x.shape)
-            v = self.node('ReduceMean', [self.node('Mul', [d.name, d.name], x.shape).name, axes], small)
-            s = self.node('Sqrt', [self.node('Add', [v.name, self.weight(np.float32(1e-2))], small).name], small)
-            y = self.node('Div', [d.name, s.name], x.shape)
-            y = self.node('Mul', [y.name, self.normal(x.shape[-1])], x.shape)
-            self.node('Add', [y.name, self.normal(x.shape[-1])], x.shape)
-
-    def transpose(self):
-        x = self.value()
-        if len(x.shape) >= 2:
-            rest = list(self.random.permutation(range(1, len(x.shape))))
-            perm = [0, *map(int, rest)]  # the batch stays in front
-            self.node('Transpose', [x.name], [x.shape[p] for p in perm], x.exact, perm=perm)
-
-    def reshape(self):
-        x = self.value()
-        if len(x.shape) >= 2:
-            rest = int(np.prod(x.shape[1:]))
-            factors = [f for f in (1, 2, 3, 4, 8) if rest % f == 0]
-            first = self.pick(factors)
-            shape = self.pick([(rest,), (first, rest // first), (first, rest // first, 1)])
-            self.node('Reshape', [x.name, self.ints(0 if self.dynamic else x.shape[0], *shape)], (x.shape[0], *shape), x.exact)
-
-    def concat(self):
-        x = self.value()
-        axis = self.pick(range(1, len(x.shape))) if len(x.shape) >= 2 else None
-        if axis is not None:
-            same = [v for v in self.values if v.dtype == FLOAT and len(v.shape) == len(x.shape)
-                    and all(a == b for k, (a, b) in enumerate(zip(v.shape, x.shape)) if k != axis)]
-            parts = [x] + [self.pick(same) for _ in range(int(self.random.integers(1, 3)))]
-            shape = list(x.shape)
-            shape[axis] = sum(p.shape[axis] for p in parts)
-            if shape[axis] <= 128:
-                self.node('Concat', [p.name for p in parts], shape, all(p.exact for p in parts), axis=axis)
-
-    def slice(self):
-        x = self.value()
-        axes = [axis for axis in range(1, len(x.shape)) if x.shape[axis] > 2]
-        if axes:
-            axis = self.pick(axes)
-            start, step = int(self.random.integers(0, 2)), self.pick([1, 2])
-            end = x.shape[axis] - int(self.random.integers(0, 1 + 1))
-            shape = list(x.shape)
-            if self.random.random() < .3:
-                shape[axis] = len(range(x.shape[axis])[::-1])
-                self.node('Slice', [x.name, self.ints(-1), self.ints(-2**31), self.ints(axis), self.ints(-1)], shape, x.exact)
-            else:
-                shape[axis] = len(range(start, end, step))
-                self.node('Slice', [x.name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step)], shape, x.exact)
-
-    def gather(self):
-        x = self.value()
-        if len(x.shape) >= 2:
-            axis = self.pick(range(1, len(x.shape)))
-            indices = self.random.integers(-x.shape[axis], x.shape[axis], self.pick([(1,), (3,), (2, 2)]))
-            self.node('Gather', [x.name, self.weight(indices.astype(np.int64))], (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:]), x.exact,
-                      axis=axis)
-
-    def pad(self):
-        x = self.value()
-        if len(x.shape) >= 2:
-            before, after = ([0, *(int(self.random.integers(0, 3)) for _ in x.shape[1:])] for _ in range(2))
-            shape = [b + n + a for b, n, a in zip(before, x.shape, after)]
-            self.node('Pad', [x.name, self.ints(*before, *after), self.weight(np.float32(self.pick([0, 1.5])))], shape, x.exact)
-
-    def squeeze_unsqueeze(self):
-        x = self.value()
-        if 2 <= len(x.shape) <= 4:
-            axis = self.pick(range(1, len(x.shape) + 1))
-            y = self.node('Unsqueeze', [x.name, self.ints(axis)], (*x.shape[:axis], 1, *x.shape[axis:]), x.exact)
-            if self.random.random() < .5:
-                self.node('Squeeze', [y.name, self.ints(axis)], x.shape, x.exact)
-
-    def integers(self):
-        if x := self.value(exact=True):
-            y = self.node('Cast', [x.name], x.shape, True, INT64, to=INT64)
-            y = self.node(self.pick(['Add', 'Mul', 'Sub']), [y.name, self.weight(np.int64(3))], x.shape, True, INT64)
-            self.node('Cast', [y.name], x.shape, True, to=FLOAT)
-
-    def arg_max(self):
-        if x := self.value(exact=True):
-            if len(x.shape) >= 2:
-                self.node('ArgMax', [x.name], (*x.shape[:-1], 1), True, INT64, axis=-1)
+    @staticmethod
+    def is_moderate(array):
+        if array.size > MOST_ELEMENTS or array.ndim > 6:
+            return False
+        return array.dtype.kind not in 'fiu' or array.size == 0 or bool(np.all(np.isfinite(array)) and np.abs(array.astype(np.float64)).max() <= LARGEST)
 
     # From a graph to a model.
 
-    def model(self, count=None):
-        """The model of the first `count` nodes. Its outputs are what no node reads."""
+    def outputs(self, count=None):
+        """What no node reads, of the first `count` nodes."""
         nodes = self.nodes[:count]
-        read = {name for node in nodes for name in node.input}
+        read = {name for node in nodes for name in reads(node)}
         made = {output for node in nodes for output in node.output}
-        outputs = [helper.make_tensor_value_info(v.name, v.dtype, [None] * len(v.shape)) for v in self.values if v.name in made - read]
+        return [value for value in self.values if value.name in made - read]
+
+    def subgraph(self, results, inputs=()):
+        """A body for If, Loop or Scan that yields these values."""
+        made = [name for node in self.nodes for name in node.output]
+        outputs, nodes = [], list(self.nodes)
+        for i, value in enumerate(results):
+            name = value.name
+            if name not in made or name in [o.name for o in outputs]:  # of outside, or twice
+                name = f'{self.prefix}result_{i}'
+                nodes.append(helper.make_node('Identity', [value.name], [name], name=name))
+            outputs.append(helper.make_tensor_value_info(name, value.dtype, None))
+        return helper.make_graph(nodes, f'{self.prefix}body', list(inputs), outputs, self.weights)
+
+    def model(self, count=None):
+        """The model of the first `count` nodes, its feeds, and for each output whether it is loose."""
+        nodes = self.nodes[:count]
+        chosen = self.outputs(count)
+        extra = np.random.default_rng(len(self.nodes))
+        if count is None and extra.random() < .3:  # outputs that are read inside, inputs, constants or twice there
+            known = [v for v in self.values if v.name not in {value.name for value in chosen}]
+            chosen += [known[int(extra.integers(len(known)))]] if known else []
+        outputs = [helper.make_tensor_value_info(v.name, v.dtype, None) for v in chosen]
+        read = {name for node in nodes for name in reads(node)} | {v.name for v in chosen}
         inputs = [value for value in self.inputs if value.name in read]
         weights = [weight for weight in self.weights if weight.name in read]
+        if not chosen:
+            return None
         graph = helper.make_graph(nodes, 'random', inputs, outputs, weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid('', 21)], ir_version=10), [self.feeds[v.name] for v in inputs]
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', OPSET)], ir_version=10)
+        return model, [self.feeds[v.name] for v in inputs], [v.loose for v in chosen]
 
 
-STEPS = [RandomGraph.smooth, RandomGraph.smooth, RandomGraph.exact_unary, RandomGraph.binary, RandomGraph.binary, RandomGraph.divide, RandomGraph.clip,
-         RandomGraph.where, RandomGraph.matmul, RandomGraph.matmul, RandomGraph.gemm, RandomGraph.attention_like, RandomGraph.conv, RandomGraph.conv,
-         RandomGraph.pool, RandomGraph.reduce, RandomGraph.softmax, RandomGraph.layer_norm, RandomGraph.layer_norm_spelt_out, RandomGraph.transpose,
-         RandomGraph.reshape, RandomGraph.concat, RandomGraph.slice, RandomGraph.gather, RandomGraph.pad, RandomGraph.squeeze_unsqueeze,
-         RandomGraph.integers, RandomGraph.arg_max]
+INTEGER_EXACT = {'Add', 'Sub', 'Mul', 'Max', 'Min', 'Neg', 'Abs', 'Sign', 'Clip', 'Mod', 'Div', 'Sum', 'BitShift', 'BitwiseAnd', 'BitwiseOr', 'BitwiseXor',
+                 'BitwiseNot', 'And', 'Or', 'Xor', 'Not', 'ReduceSum', 'ReduceMax', 'ReduceMin', 'ReduceProd', 'ReduceSumSquare', 'ReduceL1', 'CumSum',
+                 'MatMulInteger', 'ConvInteger', 'MatMul', 'Gemm', 'Equal', 'Less', 'Greater', 'LessOrEqual', 'GreaterOrEqual', 'IsNaN', 'IsInf',
+                 'ArgMax', 'ArgMin', 'TopK', 'NonZero', 'QuantizeLinear', 'DynamicQuantizeLinear', 'Unique', 'OneHot', 'Pow', 'Einsum'}
+
+
+def reads(node):
+    """The names that a node reads, inside of its subgraphs too."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        if attribute.HasField('g'):
+            made = {output for inner in attribute.g.node for output in inner.output}
+            names |= {name for inner in attribute.g.node for name in reads(inner)} - made
+            names |= {output.name for output in attribute.g.output} - made
+    return names
