@@ -7,6 +7,7 @@ fails the run too.
 """
 import argparse
 import collections
+import json
 import pathlib
 import shutil
 import sys
@@ -73,9 +74,10 @@ def first_error(message):
 class Case:
     """One node test and how it ended: 'passed', 'refused', 'wrong', 'silent' (refused without naming an operator) or 'crash'."""
 
-    def __init__(self, folder, name):
-        self.folder, self.name = folder / name, name
+    def __init__(self, folder, name, rtol=1e-3, atol=1e-7):
+        self.folder, self.name, self.rtol, self.atol = folder / name, name, rtol, atol
         self.end, self.why, self.seconds = '', '', 0.
+        self.code = ''  # 'generated', 'reference', 'both', 'neither' (views and what folds away): what ran it
         names = product.model_operators(self.folder / 'model.onnx')
         # What a refusal must name: an operator, or an input where its type is the reason.
         graph = onnx.load(self.folder / 'model.onnx').graph
@@ -94,7 +96,8 @@ class Case:
         shutil.rmtree(got, ignore_errors=True)
         artifact.unlink(missing_ok=True)
         got.mkdir()
-        result = tools.compile(self.folder / 'model.onnx', artifact, *options)
+        report = self.folder / 'report.json'
+        result = tools.compile(self.folder / 'model.onnx', artifact, f'--report={report}', *options)
         if result.status == product.DONE:
             result = tools.run(artifact, data, got)
         if result.status == product.REJECTED:
@@ -103,10 +106,33 @@ class Case:
         if result.status != product.DONE:
             return 'crash', f'{result.describe()}: {first_error(result.message)}'
         try:
-            why = product.compare_outputs(got, data, 1e-3, 1e-7, self.output_types)
+            why = product.compare_outputs(got, data, self.rtol, self.atol, self.output_types)
         except Exception as error:
             why = f'cannot compare: {error}'
+        kinds = {step['generated'] for step in json.loads(report.read_text())['steps']}
+        self.code = 'both' if len(kinds) == 2 else 'neither' if not kinds else 'generated' if True in kinds else 'reference'
         return ('wrong', why) if why else ('passed', '')
+
+
+def write_facts(path, cases):
+    """What docs/operators.md says of each operator: versions and element types by the schemas, the rest by the tests of it alone."""
+    facts = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.deprecated:
+            continue
+        fact = facts.setdefault(f'{schema.domain or "ai.onnx"}::{schema.name}', {'versions': [], 'types': [], 'tests': 0, 'passed': 0, 'code': []})
+        fact['versions'] = sorted({*fact['versions'], schema.since_version})
+        if schema.since_version == fact['versions'][-1]:  # the types of the first input, or of what a generator gives
+            formals = [*schema.inputs, *schema.outputs]
+            fact['types'] = sorted(formals[0].types) if formals else []
+    for case in cases:
+        domains = {node.domain or 'ai.onnx' for node in onnx.load(case.folder / 'model.onnx').graph.node}
+        fact = facts.get(f'{domains.pop()}::{case.operator}') if len(domains) == 1 else None
+        if fact:
+            fact['tests'] += 1
+            fact['passed'] += case.end == 'passed'
+            fact['code'] = sorted({*fact['code'], case.code} - {''})
+    path.write_text('{\n' + ',\n'.join(f'{json.dumps(name)}: {json.dumps(fact)}' for name, fact in sorted(facts.items())) + '\n}\n')
 
 
 def print_counts(cases):
@@ -119,13 +145,33 @@ def print_counts(cases):
         print(f'{operator:28} {ends["passed"]:4} of {sum(ends.values()):4}' + (f'   {faults}' if faults else ''))
 
 
+def judge_all(cases, tools, options, show_failures=False):
+    """Runs the cases; crashes, and other failures where wanted, are printed as they come. Returns {name: why} of those that fail."""
+    start = time.monotonic()
+    for done, case in enumerate(product.parallel(lambda c: c.judge(tools, options), cases), 1):
+        if case.end == 'crash':
+            print(f'CRASH {case.name}: {case.why}', flush=True)
+        elif show_failures and case.end != 'passed':
+            print(f'{case.end} {case.name}: {case.why}', flush=True)
+        if done % 200 == 0:
+            print(f'… {done} of {len(cases)}, {time.monotonic() - start:.0f} s', flush=True)
+    return {case.name: f'{case.end}: {case.why}' for case in cases if case.end != 'passed'}
+
+
+def surprises_of(cases, failures, expectations, names):
+    """What does not end as listed. Neither a crash nor a refusal without a reason may be listed away."""
+    return [*expectations.surprises(failures, [case.name for case in cases]), *expectations.unknown(names),
+            *(f'FAILED {case.name}: {case.end}: {case.why}' for case in cases
+              if case.end in ('crash', 'silent') and case.name in expectations.reasons)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--build', default=product.ROOT / 'build/dev', help='build folder (default: build/dev)')
     parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/conformance/node', help='where the cases are laid out')
     parser.add_argument('--only', default='', metavar='TEXT', help='cases with TEXT in their name')
     parser.add_argument('--options', default='', help='options for firnc, e.g. -O0')
-    parser.add_argument('--update', action='store_true', help='rewrite expected_failures.txt')
+    parser.add_argument('--update', action='store_true', help='rewrite expected_failures.txt and operators.json')
     parser.add_argument('--failures', action='store_true', help='print every failure, listed or not')
     args = parser.parse_args()
 
@@ -133,25 +179,15 @@ def main():
     names = lay_out(args.work)
     cases = [Case(args.work, name) for name in names if args.only in name]
     start = time.monotonic()
-    for done, case in enumerate(product.parallel(lambda c: c.judge(tools, args.options.split()), cases), 1):
-        if case.end == 'crash':
-            print(f'CRASH {case.name}: {case.why}', flush=True)
-        elif args.failures and case.end != 'passed':
-            print(f'{case.end} {case.name}: {case.why}', flush=True)
-        if done % 200 == 0:
-            print(f'… {done} of {len(cases)}, {time.monotonic() - start:.0f} s', flush=True)
-
+    failures = judge_all(cases, tools, args.options.split(), args.failures)
     ends = collections.Counter(case.end for case in cases)
-    failures = {case.name: f'{case.end}: {case.why}' for case in cases if case.end != 'passed'}
     expectations = Expectations(HERE / 'expected_failures.txt')
     if args.update:
         expectations.write(failures, {case.name for case in cases}, HEADER)
         expectations = Expectations(HERE / 'expected_failures.txt')
-    surprises = list(expectations.surprises(failures, [case.name for case in cases]))
-    surprises += expectations.unknown(names)
-    # Neither may be listed away.
-    surprises += [f'FAILED {case.name}: {case.end}: {case.why}' for case in cases
-                  if case.end in ('crash', 'silent') and case.name in expectations.reasons]
+        if not args.only:
+            write_facts(HERE / 'operators.json', cases)
+    surprises = surprises_of(cases, failures, expectations, names)
     print_counts(cases)
     print('\n'.join(surprises))
     print(', '.join(f'{count} {end}' for end, count in ends.most_common()), f'in {time.monotonic() - start:.0f} s;',
