@@ -109,7 +109,7 @@ class Case:
             why = product.compare_outputs(got, data, self.rtol, self.atol, self.output_types)
         except Exception as error:
             why = f'cannot compare: {error}'
-        kinds = {step['generated'] for step in json.loads(report.read_text())['steps']}
+        kinds = {step['generated'] for step in json.loads(report.read_text()).get('steps', [])}
         self.code = 'both' if len(kinds) == 2 else 'neither' if not kinds else 'generated' if True in kinds else 'reference'
         return ('wrong', why) if why else ('passed', '')
 
