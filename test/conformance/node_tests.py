@@ -126,8 +126,8 @@ def write_facts(path, cases):
             formals = [*schema.inputs, *schema.outputs]
             fact['types'] = sorted(formals[0].types) if formals else []
     for case in cases:
-        domains = {node.domain or 'ai.onnx' for node in onnx.load(case.folder / 'model.onnx').graph.node}
-        fact = facts.get(f'{domains.pop()}::{case.operator}') if len(domains) == 1 else None
+        names = {f'{node.domain or "ai.onnx"}::{node.op_type}' for node in onnx.load(case.folder / 'model.onnx').graph.node}
+        fact = facts.get(names.pop()) if len(names) == 1 else None
         if fact:
             fact['tests'] += 1
             fact['passed'] += case.end == 'passed'
