@@ -462,8 +462,10 @@ private:
     Block &body = op.getBody().front();
     std::vector<std::pair<int32_t, int32_t>> kept, taken;
     for (auto [i, source] : llvm::enumerate(sources)) {
-      auto target = cast<RankedTensorType>(body.getArgument(i + 2).getType());
-      auto next = cast<RankedTensorType>(body.getTerminator()->getOperand(i + 1).getType());
+      auto target = dyn_cast<RankedTensorType>(body.getArgument(i + 2).getType());
+      auto next = dyn_cast<RankedTensorType>(body.getTerminator()->getOperand(i + 1).getType());
+      if (!target || !next)
+        continue;
       std::vector<int32_t> dims = program.buffers[source].dims;
       bool isRebound = false;
       for (int64_t axis = 0; axis < target.getRank(); ++axis) {

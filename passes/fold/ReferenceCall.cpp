@@ -412,7 +412,7 @@ using Sizes = std::map<std::string, int64_t>;
 
 /// Sound answers at different sizes: each symbol took several values, so that a dimension of a result that follows a
 /// symbol shows it. One answer where nothing is symbolic, none where an operand's type is not known yet.
-static SmallVector<Answer> askRepeatedly(const Inference &inference, const firn_operator &reference,
+static SmallVector<Answer> askRepeatedly(Inference &inference, const firn_operator &reference,
                                          const std::set<std::string> &atoms) {
   if (atoms.empty()) {
     auto answer = ask(inference, reference, {});
@@ -461,6 +461,12 @@ static SmallVector<Answer> askRepeatedly(const Inference &inference, const firn_
       answers.size() >= 4 && llvm::all_of(atoms, [&](const std::string &atom) {
         return llvm::any_of(sound, [&](const Sizes &sizes) { return sizes.at(atom) != sound[0].at(atom); });
       });
+  // Sizes that were the same whenever the operator was content must be so.
+  for (auto a = atoms.begin(); haveVaried && answers.size() == 8 && a != atoms.end(); ++a)
+    for (auto b = std::next(a); b != atoms.end(); ++b)
+      if (llvm::all_of(sound, [&](const Sizes &sizes) { return sizes.at(*a) == sizes.at(*b); }))
+        if (auto x = DimExpr::parse(*a), y = DimExpr::parse(*b); x && y)
+          inference.requireEqual(*x, *y, *a + " and " + *b);
   // Too few: they tell dtypes and ranks, no dimension. Ones fit most rules.
   Sizes ones;
   for (const std::string &atom : atoms)

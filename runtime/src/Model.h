@@ -26,7 +26,6 @@ struct firn_model {
   int32_t *root;          // per buffer: itself or, for an alias, whose bytes it is
   int32_t *argumentStart; // per step: of its buffers in a session's argument array
   int32_t *dimStart;      // per step: of its dims
-  int32_t *finder;        // per value: 1 + the step that finds this SYMBOL, 0 for none
   int32_t *lateValues;    // values to evaluate when a SYMBOL is set, ascending
   int32_t lateValueCount;
   int32_t argumentCount;

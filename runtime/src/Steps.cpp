@@ -177,7 +177,6 @@ firn_status callFailed(firn_session &session, const firn_step &step, int32_t sta
 } // namespace
 
 firn_status takeInferredDims(firn_session &session, const firn_step &step, const firn_view *outputs) {
-  auto index = int32_t(&step - session.desc->steps);
   const int32_t *buffers = step.buffers + step.input_count;
   int32_t count = step.buffer_count - step.input_count;
   const char *what = step.op ? step.op->name : step.kind_name;
@@ -198,7 +197,7 @@ firn_status takeInferredDims(firn_session &session, const firn_step &step, const
       continue;
     const firn_buffer &table = session.desc->buffers[buffers[o]];
     for (int32_t d = table.rank - 1; d >= 0; --d)
-      if (session.model->finder[table.dims[d]] == index + 1) {
+      if (session.desc->values[table.dims[d]].op == FIRN_VALUE_SYMBOL) {
         session.plan.values[table.dims[d]] = outputs[o].dims[d];
         hasFound = true;
       }

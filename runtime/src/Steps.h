@@ -18,8 +18,7 @@ firn_status gatherBuffer(firn_session &session, const firn_step &step, int32_t p
 /// The tensor in a buffer: of an unranked one its item's, of another list the list as a whole.
 firn_status makeView(firn_session &session, const firn_step &step, int32_t buffer, void *data, firn_view &view);
 
-/// Sets the SYMBOL values of the outputs' dims that this step finds from types found while running, and checks the
-/// other dims.
+/// Sets the SYMBOL values of the outputs' dims from types found while running, and checks the other dims.
 firn_status takeInferredDims(firn_session &session, const firn_step &step, const firn_view *outputs);
 
 /// A LIST step.

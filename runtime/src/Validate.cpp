@@ -83,8 +83,6 @@ private:
 
   firn_status checkDescriptor();
   firn_status allocateTables();
-  void claim(int32_t value, int32_t index);
-  void claimOutputs(const firn_step &step, int32_t index);
   firn_status checkValues();
   firn_status checkPorts();
   firn_status checkPort(const firn_port &port, const char *what, int32_t index, bool isInput);
@@ -130,24 +128,10 @@ firn_status Validator::checkDescriptor() {
   return FIRN_OK;
 }
 
-// Notes that step `index` finds a value, if that is a SYMBOL which none before it does.
-void Validator::claim(int32_t value, int32_t index) {
-  if (desc.values[value].op == FIRN_VALUE_SYMBOL && model.finder[value] == 0)
-    model.finder[value] = index + 1;
-}
-
-// Steps stand in the order of their need: the first to mention a SYMBOL finds it, the others are held to it.
-void Validator::claimOutputs(const firn_step &step, int32_t index) {
-  for (int32_t i = step.input_count; i < step.buffer_count; ++i)
-    if (int32_t buffer = step.buffers[i]; buffer >= 0)
-      for (int32_t d = 0; d < desc.buffers[buffer].rank; ++d)
-        claim(desc.buffers[buffer].dims[d], index);
-}
-
 // One allocation for all derived arrays.
 firn_status Validator::allocateTables() {
   size_t values = size_t(desc.value_count), buffers = size_t(desc.buffer_count), steps = size_t(desc.step_count);
-  size_t bytes = values * (sizeof(int64_t) + 2 * sizeof(int32_t) + 1) +
+  size_t bytes = values * (sizeof(int64_t) + sizeof(int32_t) + 1) +
                  buffers * (sizeof(firn_string *) + sizeof(int32_t) + 1) + steps * (2 * sizeof(int32_t) + 2) + 64;
   char *memory = static_cast<char *>(calloc(1, bytes));
   if (!memory)
@@ -160,7 +144,6 @@ firn_status Validator::allocateTables() {
   take(model.constants, values);
   take(model.strings, buffers);
   take(model.lateValues, values);
-  take(model.finder, values);
   take(model.root, buffers);
   take(model.argumentStart, steps);
   take(model.dimStart, steps);
@@ -423,7 +406,6 @@ firn_status Validator::checkStepKind(int32_t index, const firn_step &step) {
   case FIRN_STEP_REFERENCE:
     for (int32_t i = step.input_count; i < step.buffer_count; ++i)
       FIRN_CHECK_STATUS(checkWritten(index, step, i));
-    claimOutputs(step, index);
     return checkOperator(index, step);
   case FIRN_STEP_COPY:
     fits = step.buffer_count == 2 && needs(0, FIRN_DTYPE_NONE) && needs(1, desc.buffers[step.buffers[0]].dtype);
@@ -435,10 +417,8 @@ firn_status Validator::checkStepKind(int32_t index, const firn_step &step) {
     break;
   case FIRN_STEP_BIND:
     fits = step.dim_count % 2 == 0;
-    for (int32_t i = 0; fits && i < step.dim_count; i += 2) {
+    for (int32_t i = 0; fits && i < step.dim_count; i += 2)
       fits = isSymbol(i);
-      claim(step.dims[i], index);
-    }
     break;
   case FIRN_STEP_IF:
     fits = step.buffer_count >= 1 && needs(0, FIRN_BOOL);
@@ -457,7 +437,6 @@ firn_status Validator::checkStepKind(int32_t index, const firn_step &step) {
   case FIRN_STEP_FAIL:
     break;
   case FIRN_STEP_LIST:
-    claimOutputs(step, index);
     return checkListStep(index, step);
   default:
     return bad("step %d (%s) has unknown kind %d", index, step.name, step.kind);

@@ -62,7 +62,7 @@ std::string judge(const std::string &folder, unsigned level) {
   std::string model = folder + "/model.onnx", artifact = folder + "/model.firn", why;
   std::vector<Tensor> inputs;
   for (int i = 0; exists(folder + "/input_" + std::to_string(i) + ".pb"); ++i)
-    inputs.push_back(readTensor(folder + "/input_" + std::to_string(i) + ".pb", FIRN_DTYPE_NONE));
+    inputs.push_back(readTensor(folder + "/input_" + std::to_string(i) + ".pb", PortName{"", FIRN_DTYPE_NONE, FIRN_FORM_TENSOR}));
   std::vector<firn_view> views, outputs;
   for (Tensor &input : inputs) {
     firn_view view{};
@@ -82,7 +82,7 @@ std::string judge(const std::string &folder, unsigned level) {
   std::vector<Tensor> others;
   for (size_t i = 0; i < wanted.size(); ++i) {
     std::string path = folder + "/output_" + std::to_string(i) + ".pb";
-    others.push_back(exists(path) ? readTensor(path, FIRN_DTYPE_NONE) : Tensor());
+    others.push_back(exists(path) ? readTensor(path, PortName{"", FIRN_DTYPE_NONE, FIRN_FORM_TENSOR}) : Tensor());
   }
   if (why = compare(wanted, others, tolerances); !why.empty())
     return "the reference evaluator against ONNX Runtime: " + why;
