@@ -60,7 +60,8 @@ static StringRef scaleRefusal(Operation *product, DequantizeLinearOp dequantize)
     return "";
   auto gemm = dyn_cast<GemmOp>(product);
   bool isTransposed = gemm && gemm.getTransB();
-  int64_t axis = dequantize.getAxis() < 0 ? dequantize.getAxis() + type.getRank() : dequantize.getAxis();
+  auto axis = int64_t(dequantize.getAxis()); // the accessor is unsigned
+  axis += axis < 0 ? type.getRank() : 0;
   if (dequantize.getBlockSize() != 0)
     return type.getRank() == 2 && axis == 0 && !isTransposed && type.getDimSize(1) > 1
                ? ""

@@ -193,7 +193,8 @@ DequantizeLinearOp conversionOf(Value value, int64_t axis) {
     return {};
   if (isOneNumber(op.getScale()))
     return op;
-  int64_t given = op.getAxis() < 0 ? op.getAxis() + type.getRank() : op.getAxis();
+  auto given = int64_t(op.getAxis()); // the accessor is unsigned
+  given += given < 0 ? type.getRank() : 0;
   return axis >= 0 && scale.getRank() == 1 && given == axis ? op : DequantizeLinearOp();
 }
 

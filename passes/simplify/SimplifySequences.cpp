@@ -106,7 +106,8 @@ bool simplifyConcat(ConcatFromSequenceOp op, RuleRewriter &rewriter) {
   if (!mayReplace(op, rewriter))
     return false;
   rewriter.setInsertionPoint(op);
-  int64_t axis = op.getAxis() < 0 ? op.getAxis() + result.getRank() : op.getAxis();
+  auto axis = int64_t(op.getAxis()); // the accessor is unsigned
+  axis += axis < 0 ? result.getRank() : 0;
   for (Value &tensor : *tensors) {
     if (!isNew)
       break;
@@ -149,7 +150,8 @@ bool simplifySplit(SplitToSequenceOp op, RuleRewriter &rewriter) {
       rewriter.refuse(op, "the sequence itself is used");
       return false;
     }
-  int64_t axis = op.getAxis() < 0 ? op.getAxis() + type.getRank() : op.getAxis();
+  auto axis = int64_t(op.getAxis()); // the accessor is unsigned
+  axis += axis < 0 ? type.getRank() : 0;
   if (type.isDynamicDim(axis) || op->use_empty())
     return false;
   auto sizes = pieceSizes(op, type.getDimSize(axis));

@@ -127,7 +127,8 @@ std::optional<View> viewOf(Value value) {
   if (auto slice = dyn_cast<SliceOp>(op))
     return sliceView(slice, *view);
   if (auto split = dyn_cast<SplitOp>(op)) {
-    int64_t axis = split.getAxis() < 0 ? split.getAxis() + int64_t(view->rank()) : split.getAxis();
+    auto axis = int64_t(split.getAxis()); // the accessor is unsigned
+    axis += axis < 0 ? int64_t(view->rank()) : 0;
     for (Value output : split.getOutputs()) {
       if (output == value)
         break;
