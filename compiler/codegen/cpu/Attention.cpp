@@ -27,7 +27,7 @@ namespace {
 /// Fewer rows than that read keys and values where they are.
 constexpr int64_t fewestRows = 6;
 /// Keys of a block and rows of a unit, about.
-constexpr int64_t mostKeys = 256, mostRows = 96;
+constexpr int64_t mostKeys = 256, mostRows = 192;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
@@ -63,10 +63,10 @@ private:
   void packTransposed(Value begin, Value keys, Value panel);
   void packRow(const HeadsView &heads, Value from, Value to, double factor, Value buffer);
   void packQuery(Value row);
-  void scoresOf(Value tileRow, Value keys);
+  void scoresOf(Value tileRow, Value here, Value keys);
   void fewScores(Value begin, Value keys, Value row);
   void softmaxRow(Value row, Value slot, Value begin, Value keys);
-  void outputsOf(Value tileRow, Value keys);
+  void outputsOf(Value tileRow, Value here, Value keys);
   void fewOutputs(Value row, Value begin, Value keys);
   void finishRow(Value row);
 
@@ -77,6 +77,11 @@ private:
   bool hasSpans() const { return a.isCausal || a.leftWindow >= 0 || a.rightWindow >= 0; }
   bool hasOneHead() const { return isConstantDim(a.group, 1); }
   bool hasOneBlock() const { return a.k.length.isConstant() && a.k.length.constant() <= blockKeys; }
+  /// Whether every row certainly meets its one block of keys.
+  bool isSure() const {
+    bool seesAll = !a.mask || (a.maskedKeys.isConstant() && a.maskedKeys.constant() > 0);
+    return hasOneBlock() && a.k.length.constant() > 0 && seesAll && !a.keyCounts && !hasSpans();
+  }
   bool scalesQueries() const { return std::fabs(a.scale) <= 1; }
   int64_t size() const { return a.q.size.constant(); }
   int64_t valueSize() const { return a.v.size.constant(); }
@@ -94,7 +99,7 @@ private:
   int64_t blockKeys = 0;
   int64_t querySize = 0, paddedValueSize = 0, scoreStride = 0;
   Value keyPanels, valueRows, queryRows, scores, outputs, maxima, sums, factors; // in scratch
-  Value rows, queries, keysInAll;                                                // sizes
+  Value rows, queries, keysInAll, unitRows; // sizes; rows of a unit, at most blockRows
   // Of the unit: batch, head of K, its rows, keys that exist, position of the first query.
   Value batch, head, firstRow, rowCount, limit, position;
 };
@@ -113,23 +118,18 @@ void AttentionEmitter::chooseBlocks() {
   blockKeys = std::max(columns, std::min(mostKeys, fitting) / columns * columns);
   if (knownKeys)
     blockKeys = std::min(blockKeys, std::max(columns, roundUp(*knownKeys, columns)));
-  tileRows = roundUp(12, scoreTile.rows);
-  if (knownRows)
-    tileRows = std::min(tileRows, roundUp(std::max<int64_t>(*knownRows, 1), scoreTile.rows));
-  valueTile = chooseTile(target, {tileRows, valueSize()});
+  valueTile = chooseTile(target, {std::nullopt, valueSize()});
   if (valueTile.lanes != lanes)
-    valueTile = chooseRows(target, {tileRows, valueSize()}, roundUp(valueTile.columns(), lanes));
+    valueTile = chooseRows(target, {std::nullopt, valueSize()}, roundUp(valueTile.columns(), lanes));
+  // Rows that both tiles divide.
+  tileRows = roundUp(12, scoreTile.rows);
+  while (tileRows < 48 && tileRows % valueTile.rows)
+    tileRows += scoreTile.rows;
   while (tileRows % valueTile.rows)
     --valueTile.rows;
   blockRows = roundUp(mostRows, tileRows);
-  if (knownRows) {
-    // Enough units that workers end at about the same time.
-    int64_t heads = a.k.heads.asConstant().value_or(8) * a.batch.asConstant().value_or(1);
-    int64_t wanted = std::max<int64_t>(1, 8 / std::max<int64_t>(1, heads));
-    int64_t each = roundUp(std::max<int64_t>(1, (*knownRows + wanted - 1) / wanted), tileRows);
-    blockRows = std::min(blockRows, std::max(each, std::min<int64_t>(2 * tileRows, blockRows)));
+  if (knownRows)
     blockRows = std::min(blockRows, roundUp(std::max<int64_t>(*knownRows, 1), tileRows));
-  }
 }
 
 void AttentionEmitter::placeScratch() {
@@ -280,12 +280,12 @@ void AttentionEmitter::packQuery(Value row) {
 
 // --- scores ----------------------------------------------------------------------------------------------------------
 
-/// Scores of tileRows rows from `tileRow` with the first `keys` keys of the block.
-void AttentionEmitter::scoresOf(Value tileRow, Value keys) {
+/// Scores of `here` rows from `tileRow` (and some behind, to fill a tile) with the first `keys` keys of the block.
+void AttentionEmitter::scoresOf(Value tileRow, Value here, Value keys) {
   int64_t columns = scoreTile.columns();
   l.loop(l.index(0), keys, columns, [&](Value panel) {
     RightSide right{keyPanels, l.mul(panel, size()), l.index(columns), f32};
-    l.loop(l.index(0), l.index(tileRows), scoreTile.rows, [&](Value first) {
+    l.loop(l.index(0), here, scoreTile.rows, [&](Value first) {
       LeftSide left{queryRows, {}, l.index(1), f32};
       for (int64_t r = 0; r < scoreTile.rows; ++r)
         left.rows.push_back(l.mul(l.add(l.add(tileRow, first), r), querySize));
@@ -413,52 +413,78 @@ void AttentionEmitter::softmaxRow(Value row, Value slot, Value begin, Value keys
                                            l.b.create<arith::CmpIOp>(l.loc, arith::CmpIPredicate::sge, lane, seenFrom));
       x = l.select(isSeen, x, never);
     }
-    l.store(x, scores, at);
+    bool isChanged = isLast || hasSpans() || a.mask || a.softcap > 0 || !scalesQueries();
+    if (isChanged)
+      l.store(x, scores, at);
     return x;
   };
   auto greater = [&](Value x, Value y) {
     return l.select(l.b.create<arith::CmpFOp>(l.loc, arith::CmpFPredicate::OGT, x, y), x, y);
   };
-  Value whole = l.mul(l.div(keys, lanes), lanes);
-  LoopBuilder::Values most{never};
-  most = l.loop(l.index(0), whole, lanes, most, [&](Value key, LoopBuilder::Values carried) {
+  // Some vectors at a time, each with its own maximum and sum: one would wait for the other.
+  constexpr int64_t flight = 4;
+  Value many = l.mul(l.div(keys, flight * lanes), flight * lanes), whole = l.mul(l.div(keys, lanes), lanes);
+  LoopBuilder::Values most(flight, never);
+  most = l.loop(l.index(0), many, flight * lanes, most, [&](Value key, LoopBuilder::Values carried) {
+    for (int64_t i = 0; i < flight; ++i)
+      carried[i] = greater(finished(l.add(key, i * lanes), false), carried[i]);
+    return carried;
+  });
+  most = {greater(greater(most[0], most[1]), greater(most[2], most[3]))};
+  most = l.loop(many, whole, lanes, most, [&](Value key, LoopBuilder::Values carried) {
     return LoopBuilder::Values{greater(finished(key, false), carried[0])};
   });
   most = l.loop(whole, keys, lanes, most, [&](Value key, LoopBuilder::Values carried) {
     return LoopBuilder::Values{greater(finished(key, true), carried[0])};
   });
   Value none = e.constant(-infinity, f32, 0);
-  Value before = l.load(f32, maxima, row);
-  Value greatest = greater(reduced(most[0], true), before);
-  l.store(greatest, maxima, row);
+  Value before, greatest = reduced(most[0], true);
+  if (!hasOneBlock()) {
+    before = l.load(f32, maxima, row);
+    greatest = greater(greatest, before);
+    l.store(greatest, maxima, row);
+  }
   // Where no key was seen yet, exponents are taken from 0, so that they are -inf and not NaN.
   Value isNone = l.b.create<arith::CmpFOp>(l.loc, arith::CmpFPredicate::OEQ, greatest, none);
   Value base = l.select(isNone, l.zero(f32), greatest);
   auto exponential = [&](Value x) { return l.b.create<math::ExpOp>(l.loc, x); };
-  Value factor = exponential(e.sub(before, base));
-  l.store(factor, factors, slot);
+  Value factor;
+  if (!hasOneBlock()) {
+    factor = exponential(e.sub(before, base));
+    l.store(factor, factors, slot);
+  }
   Value wide = l.splat(vectorType(), base);
-  LoopBuilder::Values sum{l.zero(vectorType())};
-  sum = l.loop(l.index(0), keys, lanes, sum, [&](Value key, LoopBuilder::Values carried) {
-    Value at = l.add(first, key);
-    Value p = exponential(e.sub(l.load(vectorType(), scores, at), wide));
+  auto probability = [&](Value key) {
+    Value at = l.add(first, key), p = exponential(e.sub(l.load(vectorType(), scores, at), wide));
     l.store(p, scores, at);
-    return LoopBuilder::Values{e.add(carried[0], p)};
+    return p;
+  };
+  LoopBuilder::Values sum(flight, l.zero(vectorType()));
+  sum = l.loop(l.index(0), many, flight * lanes, sum, [&](Value key, LoopBuilder::Values carried) {
+    for (int64_t i = 0; i < flight; ++i)
+      carried[i] = e.add(carried[i], probability(l.add(key, i * lanes)));
+    return carried;
   });
-  Value total = context.multiplyAdd(l.load(f32, sums, row), factor, reduced(sum[0], false));
+  sum = {e.add(e.add(sum[0], sum[1]), e.add(sum[2], sum[3]))};
+  sum = l.loop(many, keys, lanes, sum, [&](Value key, LoopBuilder::Values carried) {
+    return LoopBuilder::Values{e.add(carried[0], probability(key))};
+  });
+  Value total = reduced(sum[0], false);
+  if (!hasOneBlock())
+    total = context.multiplyAdd(l.load(f32, sums, row), factor, total);
   l.store(total, sums, row);
 }
 
 // --- outputs ---------------------------------------------------------------------------------------------------------
 
 /// outputs = outputs * factor + probabilities * values, for the rows of a tile.
-void AttentionEmitter::outputsOf(Value tileRow, Value keys) {
+void AttentionEmitter::outputsOf(Value tileRow, Value here, Value keys) {
   int64_t columns = valueTile.columns();
   for (int64_t column = 0; column < paddedValueSize; column += columns) {
     Tile tile = valueTile;
     tile.vectors = std::min(columns, paddedValueSize - column) / lanes;
     RightSide right{valueRows, l.index(column), l.index(paddedValueSize), f32};
-    l.loop(l.index(0), l.index(tileRows), tile.rows, [&](Value first) {
+    l.loop(l.index(0), here, tile.rows, [&](Value first) {
       LeftSide left{scores, {}, l.index(1), f32};
       LoopBuilder::Values accumulators;
       auto at = [&](int64_t r, int64_t j) {
@@ -482,7 +508,7 @@ void AttentionEmitter::outputsOf(Value tileRow, Value keys) {
 /// The same for one row, values where they are.
 void AttentionEmitter::fewOutputs(Value row, Value begin, Value keys) {
   Value from = start(a.v, head, begin), to = l.mul(row, paddedValueSize), stride = context.value(a.v.elementStride);
-  Value factor = l.splat(vectorType(), l.load(f32, factors, l.index(0)));
+  Value factor = hasOneBlock() ? Value() : l.splat(vectorType(), l.load(f32, factors, l.index(0)));
   for (int64_t column = 0; column < paddedValueSize; column += 4 * lanes) {
     Tile tile{1, std::min<int64_t>(4, (paddedValueSize - column) / lanes), lanes};
     RightSide right{context.operand(a.v.argument.getArgNumber()), l.add(from, l.mul(l.index(column), stride)),
@@ -495,7 +521,8 @@ void AttentionEmitter::fewOutputs(Value row, Value begin, Value keys) {
     }
     LoopBuilder::Values accumulators;
     for (int64_t j = 0; j < tile.vectors; ++j)
-      accumulators.push_back(e.mul(l.load(vectorType(), outputs, l.add(to, column + j * lanes)), factor));
+      accumulators.push_back(factor ? e.mul(l.load(vectorType(), outputs, l.add(to, column + j * lanes)), factor)
+                                    : l.zero(vectorType()));
     accumulators = multiplyTile(context, tile, f32, {scores, {l.index(0)}, l.index(1), f32}, right, keys, accumulators);
     for (int64_t j = 0; j < tile.vectors; ++j)
       l.store(accumulators[j], outputs, l.add(to, column + j * lanes));
@@ -534,6 +561,8 @@ void AttentionEmitter::finishRow(Value row) {
 /// No key seen yet, for `padded` rows.
 void AttentionEmitter::startRows(Value padded) {
   l.loop(l.index(0), rowCount, 1, [&](Value row) { packQuery(row); });
+  if (isSure()) // which writes all of them
+    return;
   l.loop(l.index(0), padded, 1, [&](Value row) {
     l.store(e.constant(-infinity, f32, 0), maxima, row);
     l.store(l.zero(f32), sums, row);
@@ -548,7 +577,8 @@ void AttentionEmitter::manyRows() {
   // Rows behind the last are computed as zeros and not stored.
   l.loop(l.mul(rowCount, querySize), l.mul(padded, querySize), lanes,
          [&](Value at) { l.store(l.zero(vectorType()), queryRows, at); });
-  l.loop(l.index(0), l.index(tileRows), 1, [&](Value slot) { l.store(l.zero(f32), factors, slot); });
+  if (!hasOneBlock())
+    l.loop(l.index(0), l.index(tileRows), 1, [&](Value slot) { l.store(l.zero(f32), factors, slot); });
   Span all{l.index(0), limit};
   if (hasSpans()) {
     bool isOrdered = hasOneHead();
@@ -564,9 +594,9 @@ void AttentionEmitter::manyRows() {
     l.loop(l.index(0), padded, tileRows, [&](Value tileRow) {
       Value here = l.min(l.index(tileRows), l.sub(rowCount, tileRow));
       auto tile = [&](Value seen) {
-        scoresOf(tileRow, seen);
+        scoresOf(tileRow, here, seen);
         l.loop(l.index(0), here, 1, [&](Value slot) { softmaxRow(l.add(tileRow, slot), slot, begin, seen); });
-        outputsOf(tileRow, seen);
+        outputsOf(tileRow, here, seen);
       };
       if (!hasSpans() || !hasOneHead())
         return tile(keys);
@@ -594,9 +624,9 @@ void AttentionEmitter::unit(Value number, bool isFew) {
     firstRow = l.index(0);
     rowCount = rows;
   } else {
-    Value blocks = l.ceilDiv(rows, blockRows);
-    firstRow = l.mul(l.rem(number, blocks), blockRows);
-    rowCount = l.min(l.index(blockRows), l.sub(rows, firstRow));
+    Value blocks = l.ceilDiv(rows, unitRows);
+    firstRow = l.mul(l.rem(number, blocks), unitRows);
+    rowCount = l.min(unitRows, l.sub(rows, firstRow));
     number = l.div(number, blocks);
   }
   Value heads = context.value(a.k.heads);
@@ -629,117 +659,19 @@ void AttentionEmitter::emit() {
   context.func.setParallel(!isSerial);
   auto run = [&](bool isFew) {
     Value total = context.value(heads);
-    if (!isFew)
-      total = l.mul(total, l.ceilDiv(rows, blockRows));
+    if (!isFew) {
+      // Some units for each worker, so that they end at about the same time.
+      Value each = l.ceilDiv(l.ceilDiv(l.mul(total, rows), l.mul(context.func.workers(), 4)), tileRows);
+      unitRows = l.min(l.index(blockRows), l.mul(l.max(each, l.index(1)), tileRows));
+      total = l.mul(total, l.ceilDiv(rows, unitRows));
+    }
     Range range = productRange(context, total, work);
     l.loop(range.begin, range.end, 1, [&](Value number) { unit(number, isFew); });
   };
   l.when(l.less(rows, l.index(fewestRows)), [&] { run(true); }, [&] { run(false); });
 }
 
-// --- reading ---------------------------------------------------------------------------------------------------------
-
-std::optional<HeadsView> readHeads(View view, DimExpr heads) {
-  if (view.rank() == 3) {
-    auto size = view.dims[2].exactDiv(heads);
-    if (!size)
-      return std::nullopt;
-    SmallVector<DimExpr> dims{view.dims[0], view.dims[1], heads, *size};
-    auto strides = reshapeStrides(view.dims, view.strides, dims);
-    if (!strides)
-      return std::nullopt;
-    auto &s = *strides;
-    return HeadsView{view.argument, view.elementType, heads, dims[1], *size, view.offset, s[0], s[2], s[1], s[3]};
-  }
-  if (view.rank() != 4)
-    return std::nullopt;
-  auto &s = view.strides;
-  return HeadsView{
-      view.argument, view.elementType, view.dims[1], view.dims[2], view.dims[3], view.offset, s[0], s[1], s[2], s[3]};
-}
-
 } // namespace
-
-std::optional<AttentionShape> readAttention(AttentionOp op, std::string &whyNot) {
-  auto refuse = [&](const char *why) {
-    whyNot = why;
-    return std::nullopt;
-  };
-  auto number = [&](StringRef name, int64_t fallback) {
-    auto value = op->getAttrOfType<IntegerAttr>(name);
-    return value ? value.getInt() : fallback;
-  };
-  auto real = [&](StringRef name, double fallback) {
-    auto value = op->getAttrOfType<FloatAttr>(name);
-    return value ? value.getValueAsDouble() : fallback;
-  };
-  AttentionShape a;
-  std::optional<HeadsView> heads[3];
-  for (unsigned i = 0; i < 3; ++i) {
-    auto view = viewOf(op->getOperand(i));
-    if (view)
-      heads[i] = readHeads(*view, DimExpr(number(i == 0 ? "q_num_heads" : "kv_num_heads", 0)));
-    if (!heads[i])
-      return refuse("operands of attention that are no views of inputs");
-    if (!heads[i]->elementType.isF32() && !heads[i]->elementType.isF16() && !heads[i]->elementType.isBF16())
-      return refuse("attention of other elements than floats of 16 and 32 bits");
-    if (!heads[i]->size.isConstant() || heads[i]->size.constant() < 1 || heads[i]->size.constant() > 1024)
-      return refuse("heads whose size is not known, or very large");
-  }
-  a.q = *heads[0];
-  a.k = *heads[1];
-  a.v = *heads[2];
-  a.batch = dimOf(cast<RankedTensorType>(op->getOperand(0).getType()), 0);
-  auto group = a.q.heads.exactDiv(a.k.heads);
-  if (!group)
-    return refuse("heads that are not known to be a multiple of the keys' heads");
-  a.group = *group;
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  View dense{{}, type.getElementType(), dimsOf(type), denseStrides(dimsOf(type)), DimExpr(0)};
-  auto result = readHeads(dense, a.q.heads);
-  if (!result)
-    return refuse("a result of unknown heads");
-  a.result = *result;
-  if (Value mask = operandOf(op, 3)) {
-    auto view = viewOf(mask);
-    if (!view || view->rank() == 0)
-      return refuse("a mask that is no view of an input");
-    Type element = view->elementType;
-    if (!element.isF32() && !element.isF16() && !element.isBF16() && !element.isInteger(1))
-      return refuse("a mask of integers");
-    a.maskedKeys = view->dims.back();
-    a.mask = broadcastView(*view, {a.batch, a.q.heads, a.q.length, a.maskedKeys});
-    if (!a.mask)
-      return refuse("a mask that may not broadcast");
-  }
-  a.past = DimExpr(0);
-  if (Value past = operandOf(op, 4)) {
-    auto pastType = dyn_cast<RankedTensorType>(past.getType());
-    if (!number("joined", 0) || !pastType || pastType.getRank() != 4)
-      return refuse("keys in two places");
-    a.past = dimOf(pastType, 2);
-  }
-  if (Value counts = operandOf(op, 6)) {
-    a.keyCounts = viewOf(counts);
-    if (!a.keyCounts || a.keyCounts->rank() != 1)
-      return refuse("lengths that are no view of an input");
-  }
-  a.isCausal = number("is_causal", 0) != 0;
-  a.hasNanRows = number("nan_rows", 0) != 0;
-  a.hasZeroNan = number("zero_nan", 0) != 0;
-  a.leftWindow = number("left_window_size", -1);
-  a.rightWindow = number("right_window_size", -1);
-  a.scale = real("scale", 1 / std::sqrt(double(a.q.size.constant())));
-  a.softcap = real("softcap", 0);
-  a.maskedScore = real("masked_score", -infinity);
-  return a;
-}
-
-DimExpr attentionFlops(AttentionOp op) {
-  std::string whyNot;
-  auto a = readAttention(op, whyNot);
-  return a ? a->batch * a->q.heads * a->q.length * a->k.length * (a->q.size + a->v.size) * DimExpr(2) : DimExpr(0);
-}
 
 LogicalResult emitAttention(FusedOp fused, kernel::FuncOp func, const TargetDescription &target, std::string &whyNot) {
   auto ops = fused.getBody().front().getOps<AttentionOp>();

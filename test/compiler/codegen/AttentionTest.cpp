@@ -154,6 +154,8 @@ TEST_CASE("lengths of keys and joined pasts shift what a causal mask allows") {
     Input lengths{counts, "i64"};
     lengths.values = {20, 5};
     REQUIRE(AttentionCase{{{q}, {k}, {k}, lengths}, {-1, -1, -1, 3}}.run(q) == "");
+    lengths.values = {0, 5};
+    REQUIRE(AttentionCase{{{q}, {k}, {k}, lengths}, {-1, -1, -1, 3}}.run(q) == "");
     REQUIRE(AttentionCase{{{q}, {k}, {k}, lengths}, {-1, -1, -1, 3}, "is_causal = 1 : i64"}.run(q) == "");
     REQUIRE(AttentionCase{{{q}, {k}, {k}, {past}, {past}}, {-1, 3, 4}, "is_causal = 1 : i64, joined = 1 : i64"}.run(
                 q) == "");
