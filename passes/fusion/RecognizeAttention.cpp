@@ -356,6 +356,12 @@ bool Recognizer::checkGraph() {
     return refuse("probabilities that are no numbers become zeros");
   if (found.kept)
     return refuse("a query that sees no key would give zeros");
+  // Allowed by the operator, but refused by runtimes that do not repeat a mask along queries.
+  if (found.added) {
+    SmallVector<DimExpr> mask = dimsOf(rankedType(found.added)), scores = dimsOf(rankedType(found.scores));
+    if (mask.size() < 2 || mask[mask.size() - 2] != scores[scores.size() - 2])
+      return refuse("the mask has not one row per query");
+  }
   if (found.added && mayBeInfinite(found.added))
     return refuse("the mask may be -inf for all keys, where Attention gives zeros and a softmax NaN");
   return true;

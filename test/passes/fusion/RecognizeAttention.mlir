@@ -367,3 +367,20 @@ func.func @graph_with_a_mask_of_finite_numbers(%q: tensor<2x3x5x4xf32>, %k: tens
   return %y : tensor<2x3x5x4xf32>
 }
 }
+
+// -----
+
+// CHECK-LABEL: @graph_with_a_mask_repeated_along_queries
+// CHECK-NOT: firn.attention
+// CHECK: return
+module attributes {firn.opset = 23 : i64, firn.stays_graph} {
+func.func @graph_with_a_mask_repeated_along_queries(%q: tensor<2x3x5x4xf32>, %k: tensor<2x3x7x4xf32>, %v: tensor<2x3x7x4xf32>, %m: tensor<1x7xi1>) -> tensor<2x3x5x4xf32> {
+  %a = firn.cast %m {to = 1 : i64} : (tensor<1x7xi1>) -> tensor<1x7xf32>
+  %t = firn.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<2x3x7x4xf32>) -> tensor<2x3x4x7xf32>
+  %s = firn.matmul %q, %t : (tensor<2x3x5x4xf32>, tensor<2x3x4x7xf32>) -> tensor<2x3x5x7xf32>
+  %e = firn.add %s, %a : (tensor<2x3x5x7xf32>, tensor<1x7xf32>) -> tensor<2x3x5x7xf32>
+  %p = firn.softmax %e : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %y = firn.matmul %p, %v : (tensor<2x3x5x7xf32>, tensor<2x3x7x4xf32>) -> tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+}
