@@ -112,6 +112,17 @@ def main():
         expect(f'firn-opt {options} keeps the node', kept['custom'] == original['custom'], kept)
         expect(f'firn-opt {options} folds: {folded}', ('folded' not in kept) == folded, kept)
 
+    # Passes on textual IR know it too.
+    text = work / 'call.mlir'
+    text.write_text('''func.func @main(%x: tensor<2x4xf32>, %scale: tensor<4xf32>) -> tensor<*x!firn.unknown> {
+  %0 = firn.call "com.example::ScaledTanh"(%x, %scale) : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<*x!firn.unknown>
+  return %0 : tensor<*x!firn.unknown>
+}
+''')
+    for libraries, known in (([], False), ([f'--ops={static}'], True), ([f'--ops={shared}'], True)):
+        done = product.run([tools.bin / 'firn-mlir-opt', '--firn-infer-shapes', text, *libraries])
+        expect(f'firn-mlir-opt {libraries} infers: {known}', ('-> tensor<2x4xf32> {' in done.message) == known, done.message)
+
     # An unknown operator with a graph that reads from outside, attributes out of the alphabet, two equal nodes.
     graphs = work / 'graphs.onnx'
     inner = helper.make_graph([helper.make_node('Add', ['h', 'own'], ['i']), helper.make_node('Relu', ['i'], ['j'], 'inner_relu')], 'inner', [],
