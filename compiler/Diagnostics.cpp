@@ -229,13 +229,13 @@ static Diagnostic problemAt(mlir::Location location, llvm::StringRef id, llvm::S
   for (mlir::Attribute entry : problem.getAs<mlir::ArrayAttr>(problemInputsKey)) {
     auto parts = mlir::cast<mlir::ArrayAttr>(entry);
     auto type = mlir::dyn_cast<mlir::TensorType>(mlir::cast<mlir::TypeAttr>(parts[2]).getValue());
-    if (!type) {
+    if (mlir::isa<mlir::NoneType>(mlir::cast<mlir::TypeAttr>(parts[2]).getValue())) {
       diagnostic.inputs.push_back({"", "absent"});
       continue;
     }
     unsigned index = unsigned(mlir::cast<mlir::IntegerAttr>(parts[1]).getInt());
     diagnostic.inputs.push_back({valueName(mlir::cast<mlir::LocationAttr>(parts[0]), index),
-                                 elementTypeText(type.getElementType()) + " " + shapeText(type)});
+                                 type ? elementTypeText(type.getElementType()) + " " + shapeText(type) : "no tensor"});
   }
   return diagnostic;
 }

@@ -88,7 +88,7 @@ std::string writeArtifact(llvm::StringRef path, const Program &program, const Ar
   std::vector<llvm::StringRef> symbols = {FIRN_MODEL_SYMBOL};
   if (!contents.variants.empty())
     symbols.push_back(FIRN_VARIANTS_SYMBOL);
-  if (std::string error = linkSharedObject(all, contents.sharedObjects, target, symbols, image); !error.empty())
+  if (std::string error = linkSharedObject(all, target, symbols, image); !error.empty())
     return error;
 
   std::string temporary = path.str() + ".part";

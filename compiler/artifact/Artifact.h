@@ -19,8 +19,7 @@ struct ArtifactContents {
   std::vector<ProofTensor> proof; // inputs, then outputs; or empty
   double proofRtol = 0, proofAtol = 0;
   unsigned maxThreads = 0;
-  std::vector<const Program *> variants;  // which read the weights of the whole
-  std::vector<std::string> sharedObjects; // files whose symbols the code may need: named in the artifact if it does
+  std::vector<const Program *> variants; // which read the weights of the whole
 };
 
 /// Writes the artifact to `path` (whole or not at all). Returns an error text, empty on success.
@@ -43,9 +42,8 @@ std::string tablesObject(const Program &program, const ArtifactContents &content
 
 /// Links objects, and members of the target's archive of reference kernels that they need, into a shared object
 /// (Link.cpp), which exports `symbols`. Returns an error text.
-std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, llvm::ArrayRef<std::string> sharedObjects,
-                             const TargetDescription &target, llvm::ArrayRef<llvm::StringRef> symbols,
-                             std::vector<char> &image);
+std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
+                             llvm::ArrayRef<llvm::StringRef> symbols, std::vector<char> &image);
 
 /// A static library or an object, whole, as a shared object that exports what its sources export; and as one object in
 /// which its operators (firn_op_...) alone are global. Return an error text.

@@ -28,9 +28,7 @@ void Image::pointTo(int64_t at, int64_t target) {
   if (target >= 0)
     pointers[at] = {target, ""};
 }
-void Image::pointTo(int64_t at, llvm::StringRef symbol, bool isElsewhere) {
-  pointers[at] = {0, symbol.str(), isElsewhere};
-}
+void Image::pointTo(int64_t at, llvm::StringRef symbol) { pointers[at] = {0, symbol.str()}; }
 
 void Image::emit(llvm::Module &module, llvm::StringRef name) const {
   llvm::LLVMContext &context = module.getContext();
@@ -70,8 +68,7 @@ void Image::emit(llvm::Module &module, llvm::StringRef name) const {
       if (!symbol) {
         symbol =
             new llvm::GlobalVariable(module, byte, true, llvm::GlobalValue::ExternalLinkage, nullptr, target.symbol);
-        if (!target.isElsewhere)
-          symbol->setVisibility(llvm::GlobalValue::HiddenVisibility);
+        symbol->setVisibility(llvm::GlobalValue::HiddenVisibility);
       }
       parts.push_back(symbol);
     }

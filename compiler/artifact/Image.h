@@ -27,9 +27,8 @@ public:
   int64_t text(llvm::StringRef text);
   /// The 8 bytes at `at` become the address of `target` in the image, or of another symbol. A negative target: NULL.
   void pointTo(int64_t at, int64_t target);
-  /// `isElsewhere`: it may be one of a shared object.
-  void pointTo(int64_t at, llvm::StringRef symbol, bool isElsewhere = false);
-  /// As one constant global `name` of `module`; symbols that are not elsewhere are declared hidden.
+  void pointTo(int64_t at, llvm::StringRef symbol);
+  /// As one constant global `name` of `module`; other symbols are declared hidden.
   void emit(llvm::Module &module, llvm::StringRef name) const;
   size_t size() const { return bytes.size(); }
 
@@ -37,7 +36,6 @@ private:
   struct Pointer {
     int64_t target;
     std::string symbol;
-    bool isElsewhere = false;
   };
   std::vector<char> bytes;
   std::map<int64_t, Pointer> pointers; // by place

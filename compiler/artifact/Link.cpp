@@ -111,14 +111,11 @@ private:
 };
 } // namespace
 
-std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, llvm::ArrayRef<std::string> sharedObjects,
-                             const TargetDescription &target, llvm::ArrayRef<llvm::StringRef> symbols,
-                             std::vector<char> &image) {
+std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, const TargetDescription &target,
+                             llvm::ArrayRef<llvm::StringRef> symbols, std::vector<char> &image) {
   Link link(target);
   if (std::string error = link.prepare(objects); !error.empty())
     return error;
-  for (const std::string &file : sharedObjects)
-    link.add(file);
   // The soname and the order of sections must not depend on the folder's random name.
   std::string script = link.path("exports.map"),
               exports = "{ global: " + llvm::join(symbols, "; ") + "; local: *; };\n";
@@ -128,7 +125,7 @@ std::string linkSharedObject(llvm::ArrayRef<std::vector<char>> objects, llvm::Ar
   // For a short load: with -Bsymbolic all pointers of the tables are relative ones, for which the loader looks no name
   // up; with --no-rosegment read-only data is mapped together with the code.
   // libm's and libc's functions are found in the process that loads the artifact: the executor links both.
-  return link.run({"-shared", "--as-needed", "-Bsymbolic", "--no-rosegment", "-soname", "model.firn", "--gc-sections",
+  return link.run({"-shared", "-Bsymbolic", "--no-rosegment", "-soname", "model.firn", "--gc-sections",
                    "--build-id=none", "--hash-style=gnu", "-z", "now", "-z", "relro", "-z", "noexecstack",
                    "--no-undefined-version", versionScript.c_str(), "--unresolved-symbols=ignore-all"},
                   image);

@@ -125,8 +125,7 @@ private:
       if (!s.kernel.empty())
         image.pointTo(place + offsetof(firn_step, kernel), s.kernel);
       if (s.op) {
-        std::string name = llvm::cast<Operator>(s.op).operatorName();
-        image.pointTo(place + offsetof(firn_step, op), kernels::symbolName(name), kernels::findCustom(name) != nullptr);
+        image.pointTo(place + offsetof(firn_step, op), kernels::symbolName(llvm::cast<Operator>(s.op).operatorName()));
         point(place + offsetof(firn_step, attributes), attributesOf(*owned[i]));
       }
       point(place + offsetof(firn_step, buffers), list(s.buffers));

@@ -157,7 +157,11 @@ private:
 
   int write(Part &whole, std::vector<Part> &variants) {
     ArtifactContents contents;
-    describe(*whole.module, whole.program, contents);
+    std::set<std::string> custom;
+    for (const ProgramStep &step : whole.program.steps)
+      if (step.op && kernels::findCustom(cast<Operator>(step.op).operatorName()))
+        custom.insert(cast<Operator>(step.op).operatorName());
+    describe(*whole.module, custom, contents);
     std::vector<std::vector<char>> objects = std::move(whole.generated.objects);
     for (Part &variant : variants) {
       shareWeights(whole.program, variant.program);
@@ -174,8 +178,13 @@ private:
     auto code = operatorCode(options.operatorLibraries, target, diagnostics);
     if (!code)
       return reject();
-    objects.insert(objects.end(), code->objects.begin(), code->objects.end());
-    contents.sharedObjects = code->sharedObjects;
+    if (code->empty() && !custom.empty()) {
+      diagnostics.error("options.ops",
+                        "no library has code of " + llvm::join(custom, ", ") + " that can become part of the model",
+                        "give a static library (.a) for the target, beside the shared one or in its place");
+      return reject();
+    }
+    objects.insert(objects.end(), code->begin(), code->end());
     auto write = options.emit == "obj" ? writeStaticObject : writeArtifact;
     if (int status = written(write(options.output, whole.program, contents, objects, target)))
       return status;
@@ -187,7 +196,7 @@ private:
     return exitDone;
   }
 
-  void describe(ModuleOp module, const Program &program, ArtifactContents &contents) {
+  void describe(ModuleOp module, const std::set<std::string> &custom, ArtifactContents &contents) {
     if (auto name = module->getAttrOfType<StringAttr>("firn.name"))
       contents.name = name.getValue().str();
     if (auto metadata = module->getAttrOfType<DictionaryAttr>("firn.metadata"))
@@ -204,10 +213,6 @@ private:
         {"compiler", "firnc " FIRN_VERSION},
         {"target", target.name + " (" + target.triple + " " + target.cpu + " " + target.features + ")"},
         {"options", optionText(options)}};
-    std::set<std::string> custom;
-    for (const ProgramStep &step : program.steps)
-      if (step.op && kernels::findCustom(cast<Operator>(step.op).operatorName()))
-        custom.insert(cast<Operator>(step.op).operatorName());
     if (!custom.empty())
       contents.provenance.push_back({"custom_operators", llvm::join(custom, ", ")});
     contents.maxThreads = options.threads;

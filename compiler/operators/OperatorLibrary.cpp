@@ -15,6 +15,12 @@
 namespace firn {
 namespace {
 
+#if defined(__aarch64__)
+constexpr uint32_t hostMachine = FIRN_MACHINE_AARCH64;
+#else
+constexpr uint32_t hostMachine = FIRN_MACHINE_X86_64;
+#endif
+
 bool isShared(llvm::StringRef path) { return path.ends_with(".so") || path.contains(".so."); }
 
 /// The machine (ELF's e_machine) that a static library's code is for; 0 where it holds no object.
@@ -60,14 +66,15 @@ public:
     if (isShared(path))
       return open(path);
     std::string why;
-    auto host = describeTarget("native");
+    TargetDescription host;
+    host.machine = hostMachine;
     uint32_t machine = machineOf(path, why);
     if (!machine)
       return fail("cannot be read: " + why);
-    if (!host || machine != host->machine)
+    if (machine != host.machine)
       return true; // code for another machine: what it computes another library must say
     std::vector<char> image;
-    if (std::string error = linkLibrary(path, *host, image); !error.empty())
+    if (std::string error = linkLibrary(path, host, image); !error.empty())
       return fail("cannot be linked: " + error);
     llvm::SmallString<128> temporary;
     int file;
@@ -176,22 +183,19 @@ bool loadOperatorLibraries(const std::vector<std::string> &paths, Diagnostics &d
   return isDone;
 }
 
-std::optional<OperatorCode> operatorCode(const std::vector<std::string> &paths, const TargetDescription &target,
-                                         Diagnostics &diagnostics) {
-  OperatorCode code;
+std::optional<std::vector<std::vector<char>>> operatorCode(const std::vector<std::string> &paths,
+                                                           const TargetDescription &target, Diagnostics &diagnostics) {
+  std::vector<std::vector<char>> objects;
   for (const std::string &path : paths) {
     std::string why;
-    if (isShared(path)) {
-      code.sharedObjects.push_back(path);
-    } else if (machineOf(path, why) == target.machine) {
-      std::string error = libraryObject(path, target, code.objects.emplace_back());
-      if (error.empty())
-        continue;
+    if (isShared(path) || machineOf(path, why) != target.machine)
+      continue;
+    if (std::string error = libraryObject(path, target, objects.emplace_back()); !error.empty()) {
       diagnostics.error("options.ops", "library '" + path + "' cannot be linked: " + error);
       return std::nullopt;
     }
   }
-  return code;
+  return objects;
 }
 
 } // namespace firn

@@ -12,13 +12,9 @@ namespace firn {
 /// process. They stay loaded, and so do their operators. Reports what is wrong with them as options.ops; false then.
 bool loadOperatorLibraries(const std::vector<std::string> &paths, Diagnostics &diagnostics);
 
-/// What the compiled model for `target` gets of the libraries.
-struct OperatorCode {
-  std::vector<std::vector<char>> objects; // static libraries, whole, each as one object
-  std::vector<std::string> sharedObjects; // shared ones: the model names those it needs
-};
-std::optional<OperatorCode> operatorCode(const std::vector<std::string> &paths, const TargetDescription &target,
-                                         Diagnostics &diagnostics);
+/// The code for `target` in the static libraries, each whole as one object.
+std::optional<std::vector<std::vector<char>>> operatorCode(const std::vector<std::string> &paths,
+                                                           const TargetDescription &target, Diagnostics &diagnostics);
 
 } // namespace firn
 #endif

@@ -1,8 +1,8 @@
 /* Operators of your own: what a library says of itself to `firnc --ops`, `firn-opt --ops` and `firn-mlir-opt --ops`.
  *
  * An operator is a schema (below), a shape function and a kernel (firn_operator in reference.h). The compiler calls the
- * shape function and, to fold constants, the kernel; a compiled model contains the code of the kernels that it uses or,
- * where the library is shared, names the library. docs/custom-operators.md has a complete example.
+ * shape function and, to fold constants, the kernel; a compiled model contains the code of the kernels that it uses, from a
+ * static library. docs/custom-operators.md has a complete example.
  */
 #ifndef FIRN_ABI_CUSTOM_H
 #define FIRN_ABI_CUSTOM_H

@@ -311,7 +311,6 @@ one('shape_constant_of_negative', 'ConstantOfShape', {}, [const('s', [-3], np.in
 one('shape_gridsample', 'GridSample', {'x': [1, 1, 4, 4], 'g': [1, 2, 2, 3]})
 one('shape_cumsum_axis', 'CumSum', {'x': [2, 3]}, [const('a', 7, np.int64)])
 one('shape_prelu_slope', 'PRelu', {'x': [2, 3]}, [const('s', [1, 2])])
-one('rank_depends_on_data', 'Reshape', {'x': [2, 3], 's': (I64, ['n'])})
 
 
 @case
