@@ -1,6 +1,7 @@
 // Compile: one model through all stages (docs/architecture.md).
 #include "compiler/artifact/Artifact.h"
 #include "compiler/codegen/cpu/Contraction.h"
+#include "compiler/codegen/cpu/Panels.h"
 #include "compiler/codegen/cpu/Pipeline.h"
 #include "compiler/driver/Options.h"
 #include "compiler/driver/Stages.h"
@@ -135,6 +136,8 @@ private:
     if (options.emit == "firn")
       return std::nullopt;
     progress.stage("grouping");
+    if (!options.variants.empty())
+      part.module->getOperation()->setAttr(sharedWeightsAttr, UnitAttr::get(&context));
     if (failed(groupKernels(*part.module, target, part.options)))
       return internalFailure("grouping failed");
     return std::nullopt;

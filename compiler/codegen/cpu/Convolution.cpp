@@ -1,4 +1,5 @@
 #include "compiler/codegen/cpu/Convolution.h"
+#include "compiler/codegen/cpu/Panels.h"
 
 #include "compiler/codegen/cpu/ByteProduct.h"
 
@@ -113,7 +114,7 @@ std::optional<PackedWeight> planConvolutionPacking(FusedOp fused, Operation *op,
   }
   w.groups = shape->group;
   w.n = shape->groupOutputs;
-  w.nr = chooseTile(target, convolutionTile(*shape)).columns();
+  w.nr = chooseTile(target, panelShape(fused, convolutionTile(*shape))).columns();
   w.groupStarts.clear();
   for (int64_t g = 0; g < w.groups; ++g)
     w.groupStarts.push_back(g * w.n * shape->depth());

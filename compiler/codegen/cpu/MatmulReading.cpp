@@ -1,5 +1,6 @@
 // Matrix products as the body of a fused operation spells them, and the packing of their constants.
 #include "compiler/codegen/cpu/ByteProduct.h"
+#include "compiler/codegen/cpu/Panels.h"
 
 using namespace mlir;
 
@@ -182,7 +183,7 @@ std::optional<PackedWeight> planProductPacking(FusedOp fused, Operation *op, con
   w.operand = operand;
   w.n = p->n.constant();
   w.k = p->k.constant();
-  w.nr = chooseTile(target, tileShape(*p, accumulatorType(*p))).columns();
+  w.nr = chooseTile(target, panelShape(fused, tileShape(*p, accumulatorType(*p)))).columns();
   w.elementType = p->b.elementType;
   if (p->isInteger())
     packBytes(w, target);

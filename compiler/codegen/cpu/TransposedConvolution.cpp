@@ -1,6 +1,7 @@
 // Transposed convolutions, gathered: output o takes input (o + pad - t * dilation) / stride from every tap t for which
 // this is whole. Outputs that are `stride` apart see the same taps, one input further each: a convolution.
 #include "compiler/codegen/cpu/Convolution.h"
+#include "compiler/codegen/cpu/Panels.h"
 #include <numeric>
 
 using namespace mlir;
@@ -170,7 +171,7 @@ std::optional<PackedWeight> planTransposedPacking(FusedOp fused, Operation *op, 
   for (int64_t size : c.kernel)
     kernelSize *= size;
   std::vector<int64_t> taps;
-  w.nr = chooseTile(target, convolutionTile(shape->phase(0, taps))).columns();
+  w.nr = chooseTile(target, panelShape(fused, convolutionTile(shape->phase(0, taps)))).columns();
   // One layout for all phases: narrow where all of them would be.
   bool isNarrow = true;
   for (int64_t phase = 0; phase < shape->count(); ++phase)
