@@ -118,3 +118,17 @@ TEST_CASE("a second run of growing sequences allocates nothing") {
   times = 10;
   CHECK(allocationsOf(session, inputs, outputs, 3) == 0);
 }
+
+TEST_CASE("runs on a bound state allocate nothing once both of its buffers are there") {
+  std::string bytes = makeArtifact("ScaleAdd", scaleAddWeights());
+  firn::Model model(bytes.data(), bytes.size());
+  firn::Session session(model, 2);
+  session.bindState(0, 0);
+  std::vector<float> x(4000), b(4000);
+  std::vector<firn_tensor> inputs = {firn::tensor(x.data(), {1000, 4}), firn::tensor(b.data(), {1000, 4}), {}};
+  std::vector<firn_tensor> outputs(1);
+  CHECK(allocationsOf(session, inputs, outputs, 1) > 0);
+  inputs[0] = {};
+  CHECK(allocationsOf(session, inputs, outputs, 1) >= 0);
+  CHECK(allocationsOf(session, inputs, outputs, 5) == 0);
+}
