@@ -53,8 +53,9 @@ static bool runsAfter(Operation *user, Operation *op, Value value) {
     if (value.getParentBlock() == block)
       return false;
     Operation *parent = block->getParentOp();
-    if (isa_and_nonnull<LoopOp>(parent) && parent->isAncestor(user))
-      return true; // in the next iteration
+    if (isa_and_nonnull<LoopOp>(parent) &&
+        parent->isAncestor(user)) // in the next iteration, unless it is made anew there
+      return !parent->isAncestor(value.getParentRegion()->getParentOp());
   }
   return false;
 }

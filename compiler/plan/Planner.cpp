@@ -592,23 +592,30 @@ private:
       ProgramPort port;
       if (auto name = func.getResultAttrOfType<StringAttr>(i, "firn.name"))
         port.name = name.getValue().str();
-      if (auto type = dyn_cast<RankedTensorType>(value.getType())) {
+      // An optional that the file declares a sequence must have a value.
+      Type declared = value.getType();
+      if (auto given = func.getResultAttrOfType<TypeAttr>(i, "firn.declared"))
+        if (auto optional = dyn_cast<OptionalType>(declared);
+            optional && isa<SequenceType>(given.getValue()) && isa<SequenceType>(optional.getElement()))
+          declared = optional.getElement();
+      if (auto type = dyn_cast<RankedTensorType>(declared)) {
         port.dtype = dtypeOf(type.getElementType());
         port.dims = values.list(dimsOf(type));
         for (const DimExpr &dim : dimsOf(type))
           port.symbols.push_back(dim.isConstant() ? "" : dim.str());
       } else {
-        port.dtype = listFormOf(value.getType())->dtype;
+        port.dtype = listFormOf(declared)->dtype;
       }
       int32_t buffer = bufferOf(value), origin = root(buffer);
       int32_t kind = program.buffers[origin].kind;
-      bool isOwn = (kind == FIRN_BUFFER_ARENA || kind == FIRN_BUFFER_LATE) && !isCarried(origin);
+      bool isOwn =
+          (kind == FIRN_BUFFER_ARENA || kind == FIRN_BUFFER_LATE) && !isCarried(origin) && declared == value.getType();
       if (isOwn && taken.insert(origin).second) {
         program.buffers[origin].kind = FIRN_BUFFER_OUTPUT;
         program.buffers[origin].offset = i;
         port.buffer = origin;
       } else {
-        port.buffer = newBuffer(value.getType(), FIRN_BUFFER_OUTPUT, i);
+        port.buffer = newBuffer(declared, FIRN_BUFFER_OUTPUT, i);
         assign(buffer, port.buffer, end, port.name);
       }
       program.outputs.push_back(std::move(port));
