@@ -18,8 +18,7 @@ using namespace mlir;
 namespace firn {
 namespace {
 
-constexpr int64_t walks = 8;      // side by side; the table's trees come in groups of as many
-constexpr int64_t tileRows = 256; // rows that all trees see before the next ones
+constexpr int64_t walks = 8; // side by side; the table's trees come in groups of as many
 
 class ForestEmitter {
 public:
@@ -186,6 +185,9 @@ void ForestEmitter::emit() {
   context.func.setParallel(worthWorkers(rows, treeCount * 16));
   Range range = workerRange(l.b, l.loc, context.func, total, walks);
   start(range.begin, range.end);
+  // All trees see a tile of rows before the next one: rows and a tree share the first cache.
+  int64_t rowBytes = std::max<int64_t>(1, features) * (xType.isF64() ? 8 : 4);
+  int64_t tileRows = std::clamp<int64_t>(context.target.l1Bytes / 2 / rowBytes / walks * walks, 32, 256);
   l.loop(range.begin, range.end, tileRows, [&](Value begin) { tile(begin, l.min(l.add(begin, tileRows), range.end)); });
 }
 
