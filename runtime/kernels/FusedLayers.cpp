@@ -14,11 +14,14 @@ FIRN_USES(LeakyRelu)
 FIRN_USES(MatMul)
 FIRN_USES(Mul)
 FIRN_USES(RMSNormalization)
+FIRN_USES(Reciprocal)
+FIRN_USES(ReduceMean)
 FIRN_USES(ReduceSum)
 FIRN_USES(Relu)
 FIRN_USES(Shape)
 FIRN_USES(Sigmoid)
 FIRN_USES(Slice)
+FIRN_USES(Sqrt)
 FIRN_USES(Sub)
 FIRN_USES(Tanh)
 FIRN_USES(Transpose)
@@ -53,21 +56,34 @@ void skipLayerNormalization(Composer &c) {
   c.result(3, sum);
 }
 
+/// Scale to root mean square 1 along the last axes. Results `mean` and `inverse` hold the mean and what elements were
+/// multiplied by (-1: there is no such result).
+void rmsNorm(Composer &c, Value x, Value scale, int64_t axis, float epsilon, int32_t mean, int32_t inverse) {
+  AttributeList attributes;
+  attributes.integer("axis", axis).real("epsilon", epsilon);
+  c.result(0, c.op(firn_op_ai_onnx_RMSNormalization, {x, scale}, attributes));
+  if (axis != -1)
+    return; // statistics are those of rows
+  if (mean >= 0 && c.wants(mean))
+    c.result(mean, c.op(firn_op_ai_onnx_ReduceMean, {c.cast(x, FIRN_F32), c.integers({-1})}));
+  if (inverse >= 0 && c.wants(inverse)) {
+    Value wide = c.cast(x, FIRN_F32);
+    Value square = c.op(firn_op_ai_onnx_ReduceMean, {c.op(firn_op_ai_onnx_Mul, {wide, wide}), c.integers({-1})});
+    Value sum = c.op(firn_op_ai_onnx_Add, {square, c.scalar(FIRN_F32, double(epsilon))});
+    c.result(inverse, c.op(firn_op_ai_onnx_Reciprocal, {c.op(firn_op_ai_onnx_Sqrt, {sum})}));
+  }
+}
+
 void skipSimplifiedLayerNormalization(Composer &c) {
   Value x = c.need(0, "input", floatTypes, 2, 3), skip = c.need(1, "skip", floatTypes, 1, 3);
   Value sum = add(c, add(c, x, skip), c.in(3));
-  AttributeList attributes;
-  attributes.integer("axis", -1).real("epsilon", floatAttribute(c.call, "epsilon", 1e-12f));
-  c.result(0, c.op(firn_op_ai_onnx_RMSNormalization, {sum, c.need(2, "gamma", floatTypes, 1, 1)}, attributes));
+  rmsNorm(c, sum, c.need(2, "gamma", floatTypes, 1, 1), -1, floatAttribute(c.call, "epsilon", 1e-12f), 1, 2);
   c.result(3, sum);
 }
 
 void simplifiedLayerNormalization(Composer &c) {
-  AttributeList attributes;
-  attributes.integer("axis", intAttribute(c.call, "axis", -1))
-      .real("epsilon", floatAttribute(c.call, "epsilon", 1e-5f));
-  c.result(0, c.op(firn_op_ai_onnx_RMSNormalization, {c.need(0, "X", floatTypes), c.need(1, "scale", floatTypes)},
-                   attributes));
+  rmsNorm(c, c.need(0, "X", floatTypes), c.need(1, "scale", floatTypes), intAttribute(c.call, "axis", -1),
+          floatAttribute(c.call, "epsilon", 1e-5f), -1, 1);
 }
 
 /// Words, positions and segments looked up, added and normalised; how many positions each mask leaves.
