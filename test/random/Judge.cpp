@@ -62,7 +62,8 @@ std::string judge(const std::string &folder, unsigned level) {
   std::string model = folder + "/model.onnx", artifact = folder + "/model.firn", why;
   std::vector<Tensor> inputs;
   for (int i = 0; exists(folder + "/input_" + std::to_string(i) + ".pb"); ++i)
-    inputs.push_back(readTensor(folder + "/input_" + std::to_string(i) + ".pb", PortName{"", FIRN_DTYPE_NONE, FIRN_FORM_TENSOR}));
+    inputs.push_back(
+        readTensor(folder + "/input_" + std::to_string(i) + ".pb", PortName{"", FIRN_DTYPE_NONE, FIRN_FORM_TENSOR}));
   std::vector<firn_view> views, outputs;
   for (Tensor &input : inputs) {
     firn_view view{};

@@ -63,7 +63,9 @@ def loop(g):
     body = inner.subgraph([Value(condition, np.asarray(True), True), following, longer, scanned], inputs)
     trips = g.weight(np.int64(g.pick([1, 2, 3])))
     if made := g.emit('Loop', [trips, g.weight(np.asarray(True)), x, x], outputs=3, body=body):
-        made[2].array = made[2].array.reshape((-1, *scanned.shape))  # the Python reference forgets the new axis
+        shape = (int(trips.array), *scanned.shape)
+        if made[2].array.size == np.prod(shape):
+            made[2].array = made[2].array.reshape(shape)  # the Python reference forgets the new axis
 
 
 def scan(g):
