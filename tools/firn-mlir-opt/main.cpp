@@ -30,12 +30,19 @@ int main(int argc, char **argv) {
 #ifdef FIRN_HAS_KERNEL_PASSES
   firn::registerKernelPasses();
 #endif
-  llvm::cl::list<std::string> operatorLibraries("ops", llvm::cl::desc("a library of custom operators, .so or .a"));
-  auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Firn's passes on MLIR text\n", registry);
+  // Before LLVM's options are parsed: linking a static library resets them.
+  std::vector<char *> rest;
+  std::vector<std::string> operatorLibraries;
+  for (char *word : llvm::ArrayRef(argv, size_t(argc)))
+    if (llvm::StringRef text = word; text.consume_front("--ops="))
+      operatorLibraries.push_back(text.str());
+    else
+      rest.push_back(word);
   firn::Diagnostics diagnostics;
   if (!firn::loadOperatorLibraries(operatorLibraries, diagnostics)) {
     llvm::errs() << diagnostics.text();
     return 2;
   }
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      int(rest.size()), rest.data(), "Firn's passes on MLIR text; --ops=LIBRARY: custom operators\n", registry));
 }
