@@ -106,11 +106,7 @@ bool simplifyConcat(ConcatFromSequenceOp op, RuleRewriter &rewriter) {
   if (!mayReplace(op, rewriter))
     return false;
   rewriter.setInsertionPoint(op);
-<<<<<<< HEAD
   auto axis = int64_t(op.getAxis()); // the accessor is unsigned
-=======
-  int64_t axis = op.getAxisAttr().getInt();
->>>>>>> bed29b0 (sequences: declared outputs keep their form, branches change lists in place, Scan-8 without lengths)
   axis += axis < 0 ? result.getRank() : 0;
   for (Value &tensor : *tensors) {
     if (!isNew)
@@ -154,11 +150,7 @@ bool simplifySplit(SplitToSequenceOp op, RuleRewriter &rewriter) {
       rewriter.refuse(op, "the sequence itself is used");
       return false;
     }
-<<<<<<< HEAD
   auto axis = int64_t(op.getAxis()); // the accessor is unsigned
-=======
-  int64_t axis = op.getAxisAttr().getInt();
->>>>>>> bed29b0 (sequences: declared outputs keep their form, branches change lists in place, Scan-8 without lengths)
   axis += axis < 0 ? type.getRank() : 0;
   if (type.isDynamicDim(axis) || op->use_empty())
     return false;
