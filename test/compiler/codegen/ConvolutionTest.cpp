@@ -227,3 +227,11 @@ TEST_CASE("a transposed convolution agrees for kernels, strides, dilations, pads
 TEST_CASE("a transposed convolution of dynamic sizes agrees") {
   REQUIRE(checkTransposed(1, {5, 6}, {}, 12, 20, 1, {2, 2}, "strides = array<i64: 2, 2>", true) == "");
 }
+
+TEST_CASE("a transposed convolution to a given shape cuts what is too much and ends in elements without taps") {
+  const char *attributes = "kernel_shape = array<i64: 3, 3>, strides = array<i64: 3, 2>, ";
+  REQUIRE(checkTransposed(1, {3, 3}, {10, 8}, 1, 2, 1, {3, 3},
+                          std::string(attributes) + "output_shape = array<i64: 10, 8>") == "");
+  REQUIRE(checkTransposed(1, {3, 3}, {8, 6}, 1, 2, 1, {3, 3},
+                          std::string(attributes) + "output_shape = array<i64: 8, 6>") == "");
+}
