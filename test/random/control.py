@@ -94,7 +94,7 @@ def size(g, x, axis, keep=False):
         return g.emit('Shape', [x], start=axis, end=axis + 1, exact=True, keep=keep)
     index = g.weight(np.array(axis, np.int64)) if g.chance(.5) else g.ints(axis)
     d = g.emit('Gather', [g.emit('Shape', [x], exact=True, keep=keep), index], axis=0, exact=True, keep=keep)
-    return g.emit('Unsqueeze', [d, g.ints(0)], exact=True, keep=keep) if d.rank == 0 else d
+    return g.emit('Unsqueeze', [d, g.ints(0)], exact=True, keep=keep) if d is not None and d.rank == 0 else d
 
 
 def number(g, operator, a, b):
