@@ -163,8 +163,8 @@ def zeros_like(g):
 
 
 def chunks(g):
-    """Sizes of both halves given to Split."""
-    if x := g.value(least=1, fits=lambda v: v.shape[0] >= 1):
+    """Sizes of both halves given to Split. Neither is 0: a symbolic 0 that meets a symbolic 1 broadcasts to 1 (Inference.cpp, broadcast)."""
+    if x := g.value(least=1, fits=lambda v: v.shape[0] >= 2):
         n = size(g, x, 0)
         half = number(g, 'Div', n, 2)
         g.emit('Split', [x, g.emit('Concat', [half, g.emit('Sub', [n, half], exact=True, keep=False)], axis=0, exact=True, keep=False)], outputs=2, axis=0, exact=True)
