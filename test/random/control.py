@@ -55,6 +55,8 @@ def loop(g):
     grows = g.chance(.4)
     growing = Value(grown, x.array, x.exact, x.loose)
     longer = inner.emit('Concat', [growing, following], axis=0) if grows else inner.emit('Add', [growing, following])
+    if longer is None:
+        return
     scanned = inner.pick([v for v in inner.values if v.dtype == FLOAT and v.name in {o for n in inner.nodes for o in n.output} and v is not longer] or [following])
     condition = f'{inner.prefix}condition'
     inner.nodes.append(helper.make_node('Identity', [f'{inner.prefix}go'], [condition], name=condition))
