@@ -210,8 +210,9 @@ std::optional<Inference::Dims> broadcast(Inference &inference, const Inference::
       dims.push_back(x.isConstant() ? x : y);
     } else {
       inference.requireBroadcast(x, y, "the sizes on axis " + Twine(i) + " of " + shapes);
-      // Two different symbols: equal, or one of them 1. The greater one is right in each legal case but for size 0.
-      dims.push_back(DimExpr::max(x, y));
+      // Two different symbols: equal, or one of them 1. The greater one, but 0 where 0 meets 1.
+      DimExpr greater = DimExpr::max(x, y);
+      dims.push_back(x.isAtLeast(1) && y.isAtLeast(1) ? greater : DimExpr::min(x * y, greater));
     }
   }
   return dims;
