@@ -21,8 +21,35 @@ Interval among(std::initializer_list<__int128> candidates) {
   return {clamped(std::min(candidates)), clamped(std::max(candidates))};
 }
 
+bool isOpen(Interval x) { return x.low <= -huge || x.high >= huge; }
+
+/// The result where an operand is open: open in each direction that the operand may lead to.
+Interval applyOpen(int32_t op, Interval a, Interval b) {
+  auto either = [](bool isOpenBelow, int64_t low, bool isOpenAbove, int64_t high) {
+    return Interval{isOpenBelow ? -huge : low, isOpenAbove ? huge : high};
+  };
+  bool below[] = {a.low <= -huge, b.low <= -huge}, above[] = {a.high >= huge, b.high >= huge};
+  switch (op) {
+  case FIRN_VALUE_ADD:
+    return either(below[0] || below[1], a.low + b.low, above[0] || above[1], a.high + b.high);
+  case FIRN_VALUE_SUB:
+    return either(below[0] || above[1], a.low - b.high, above[0] || below[1], a.high - b.low);
+  case FIRN_VALUE_MUL:
+    return a.low >= 0 && b.low >= 0 ? Interval{0, huge} : anything;
+  case FIRN_VALUE_FLOOR_DIV:
+  case FIRN_VALUE_CEIL_DIV: // a positive divisor leads towards 0
+    return b.low <= 0 ? anything
+                      : either(below[0], std::min<int64_t>(a.low, op == FIRN_VALUE_FLOOR_DIV ? -1 : 0), above[0],
+                               std::max<int64_t>(a.high, 1));
+  }
+  return anything;
+}
+
 Interval apply(int32_t op, Interval a, Interval b) {
   using Wide = __int128;
+  bool isSelection = op == FIRN_VALUE_MIN || op == FIRN_VALUE_MAX || op == FIRN_VALUE_MOD;
+  if (!isSelection && (isOpen(a) || isOpen(b)))
+    return applyOpen(op, a, b);
   switch (op) {
   case FIRN_VALUE_ADD:
     return among({Wide(a.low) + b.low, Wide(a.high) + b.high});
@@ -46,7 +73,7 @@ Interval apply(int32_t op, Interval a, Interval b) {
     return among({divided(a.low, b.low), divided(a.low, b.high), divided(a.high, b.low), divided(a.high, b.high)});
   }
   case FIRN_VALUE_MOD:
-    return {0, b.high - 1};
+    return {0, b.high >= huge ? huge : b.high - 1};
   }
   return anything;
 }

@@ -55,3 +55,16 @@ TEST_CASE("quotients have bounds") {
   placeArena(program);
   CHECK(program.arenaBytes == 8 * 16 * 4);
 }
+
+TEST_CASE("what is made of a size without a bound has none either") {
+  for (int32_t op : {FIRN_VALUE_ADD, FIRN_VALUE_SUB, FIRN_VALUE_MUL, FIRN_VALUE_FLOOR_DIV, FIRN_VALUE_CEIL_DIV}) {
+    Program program = programOf({});
+    program.values.push_back({op, 0, 0, 5});
+    ProgramBuffer buffer;
+    buffer.dtype = FIRN_F32;
+    buffer.dims = {int32_t(program.values.size()) - 1};
+    program.buffers.push_back(buffer);
+    placeArena(program);
+    CHECK(program.arenaBytes == -1);
+  }
+}
