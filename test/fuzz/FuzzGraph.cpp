@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::fprintf(stderr, "the optimised module is not valid:\n%s", diagnostics.text().c_str());
     std::abort();
   }
-  if (!staysGraph && firn::requireKnownRanks(*module, diagnostics))
+  if (!staysGraph && firn::requireRunnableTypes(*module, diagnostics))
     if (auto target = firn::describeTarget("x86-64-v3"))
       (void)firn::groupKernels(*module, *target, compile);
   return 0;
