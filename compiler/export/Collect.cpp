@@ -19,7 +19,8 @@ namespace {
 
 class Collector {
 public:
-  Collector(ModuleOp collected, Diagnostics &reported) : module(collected), diagnostics(reported) {}
+  Collector(ModuleOp collected, const ExportOptions &how, Diagnostics &reported)
+      : module(collected), options(how), diagnostics(reported) {}
   std::optional<model::Model> run();
 
 private:
@@ -46,6 +47,7 @@ private:
   void fail(Operation *op, const std::string &what);
 
   ModuleOp module;
+  const ExportOptions &options;
   Diagnostics &diagnostics;
   UniqueNames names;
   DenseMap<Value, std::string> valueNames;
@@ -382,7 +384,7 @@ void Collector::collectConstant(ConstantOp op, const SourceLocation &source, mod
   bool isFromNode = source.details && source.details.getAs<ArrayAttr>(outputsKey);
   if (isFromNode)
     nameResults(op, source);
-  if (isFromNode && StringRef(source.operatorName).starts_with("Constant-")) {
+  if (options.keepsConstantNodes && isFromNode && StringRef(source.operatorName).starts_with("Constant-")) {
     model::Node node;
     node.name = source.details.get(unnamedKey) ? "" : source.node;
     node.type = "Constant";
@@ -627,8 +629,8 @@ void Collector::collectMain(func::FuncOp main, model::Graph &graph) {
 
 } // namespace
 
-std::optional<model::Model> collectModel(ModuleOp module, Diagnostics &diagnostics) {
-  return Collector(module, diagnostics).run();
+std::optional<model::Model> collectModel(ModuleOp module, const ExportOptions &options, Diagnostics &diagnostics) {
+  return Collector(module, options, diagnostics).run();
 }
 
 } // namespace firn

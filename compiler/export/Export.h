@@ -15,6 +15,8 @@ struct ExportOptions {
   /// Constants of at least this many bytes go to the side file "<path>.data"; 0: only those that protobuf's limit of
   /// 2 GiB forces out (in text files: those above 4 KiB).
   int64_t sideFileBytes = 0;
+  /// Whether constants that the file had as nodes of type Constant are such nodes again, or initializers as all others.
+  bool keepsConstantNodes = true;
 };
 
 /// Writes `module` to `path`: .onnx, .fpb (binary) or .fpbtxt (text) by its extension, anything else as ONNX. False and

@@ -86,12 +86,12 @@ int64_t sideFileThreshold(int64_t asked, const model::Model &model) {
 }
 
 bool exportOnnx(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics) {
-  std::optional<model::Model> model = collectModel(module, diagnostics);
+  std::optional<model::Model> model = collectModel(module, options, diagnostics);
   return model && writeOnnx(*model, path, options.sideFileBytes, diagnostics);
 }
 
 bool exportFirn(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics) {
-  std::optional<model::Model> model = collectModel(module, diagnostics);
+  std::optional<model::Model> model = collectModel(module, options, diagnostics);
   return model && writeFirn(*model, path, options.sideFileBytes, diagnostics);
 }
 

@@ -24,6 +24,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -64,6 +65,29 @@ public:
   }
   /// What the operations of the function's own block require of the inputs' sizes: those run at every run.
   const std::vector<std::pair<Operation *, Inference::Requirement>> &requirements() const { return required; }
+
+  /// Symbols that two operations of the function's own block hold to different numbers: no run can satisfy both.
+  Problems contradictions() const {
+    std::map<std::string, std::pair<int64_t, Operation *>> sizes;
+    Problems found;
+    for (const auto &[op, requirement] : required) {
+      if (!requirement.b)
+        continue;
+      bool isNumberFirst = requirement.a.isConstant();
+      std::optional<std::string> symbol = (isNumberFirst ? *requirement.b : requirement.a).asSymbol();
+      std::optional<int64_t> size = (isNumberFirst ? requirement.a : *requirement.b).asConstant();
+      if (!symbol || !size)
+        continue;
+      auto [known, isNew] = sizes.try_emplace(*symbol, *size, op);
+      auto [other, place] = known->second;
+      if (!isNew && other != *size)
+        found.push_back({op,
+                         "expected dimension '" + *symbol + "' to have one size, found " + std::to_string(other) +
+                             " in node '" + nodeName(place->getLoc()) + "' and " + std::to_string(*size) + " here",
+                         "import.shape"});
+    }
+    return found;
+  }
 
   void block(Block &block, Problems &problems) {
     for (Operation &op : llvm::make_early_inc_range(block))
@@ -330,6 +354,8 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       return true;
     }
     inferrer.warn();
+    if (problems.empty())
+      problems = inferrer.contradictions();
     for (const Problem &problem : problems)
       emitError(problemLocation(problem.op, problem.code), problem.message);
     original.erase();
