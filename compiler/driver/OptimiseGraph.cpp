@@ -82,7 +82,7 @@ private:
   int write(ModuleOp module) {
     ExportOptions how;
     how.sideFileBytes = options.sideFileBytes;
-    how.keepsConstantNodes = options.isConversionOnly;
+    how.isConversion = options.isConversionOnly;
     if (exportModel(module, options.output, how, diagnostics))
       return exitDone;
     return diagnostics.hasOnly("export.unwritable") ? exitFile

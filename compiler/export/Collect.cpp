@@ -109,6 +109,18 @@ void Collector::reserveNames(const model::Graph &graph) {
   }
 }
 
+/// One node may have become several that carry its name; runtimes want different ones in a graph.
+static void separateNodeNames(model::Graph &graph) {
+  UniqueNames nodes;
+  for (model::Node &node : graph.nodes) {
+    if (!node.name.empty())
+      node.name = nodes.fresh(node.name);
+    for (model::Attribute &attribute : node.attributes)
+      if (attribute.graph)
+        separateNodeNames(*attribute.graph);
+  }
+}
+
 std::optional<model::Model> Collector::run() {
   model::Model model;
   readAttributes(model);
@@ -128,6 +140,8 @@ std::optional<model::Model> Collector::run() {
   model.opsets[""] = opset;
   if (isFailed)
     return std::nullopt;
+  if (!options.isConversion)
+    separateNodeNames(model.graph);
   return model;
 }
 
@@ -384,7 +398,7 @@ void Collector::collectConstant(ConstantOp op, const SourceLocation &source, mod
   bool isFromNode = source.details && source.details.getAs<ArrayAttr>(outputsKey);
   if (isFromNode)
     nameResults(op, source);
-  if (options.keepsConstantNodes && isFromNode && StringRef(source.operatorName).starts_with("Constant-")) {
+  if (options.isConversion && isFromNode && StringRef(source.operatorName).starts_with("Constant-")) {
     model::Node node;
     node.name = source.details.get(unnamedKey) ? "" : source.node;
     node.type = "Constant";
@@ -505,7 +519,7 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
       if (isInner(result))
         graph.values.push_back({nameOf(result), innerTypeOf(result.getType()), ""});
   if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && (!reshape.getShape() || isAbsent(reshape.getShape()))) {
-    std::string shape = names.fresh(node.name + "_shape");
+    std::string shape = names.fresh(nameOf(op->getResult(0)) + "_shape");
     auto from = dyn_cast<RankedTensorType>(reshape.getOperand(0).getType());
     auto to = dyn_cast<RankedTensorType>(reshape.getType());
     bool hasZeros = false;

@@ -15,8 +15,9 @@ struct ExportOptions {
   /// Constants of at least this many bytes go to the side file "<path>.data"; 0: only those that protobuf's limit of
   /// 2 GiB forces out (in text files: those above 4 KiB).
   int64_t sideFileBytes = 0;
-  /// Whether constants that the file had as nodes of type Constant are such nodes again, or initializers as all others.
-  bool keepsConstantNodes = true;
+  /// Whether the module says what the file said: constants that were nodes of type Constant are such nodes again, and
+  /// nodes keep their names even where two are equal. Else constants are initializers and names are made different.
+  bool isConversion = true;
 };
 
 /// Writes `module` to `path`: .onnx, .fpb (binary) or .fpbtxt (text) by its extension, anything else as ONNX. False and

@@ -242,6 +242,8 @@ ElementsAttr constantFromBytes(RankedTensorType type, ArrayRef<char> bytes) {
     return DenseElementsAttr::get(type, bytes[0] != 0);
   if (fitsDense(element) && (isSplat || bytes.size() <= 64))
     return DenseElementsAttr::getFromRawBuffer(type, isSplat ? bytes.take_front(size) : bytes);
+  if (bytes.empty())
+    bytes = ArrayRef<char>("", size_t(0)); // MLIR copies from the pointer of an empty list too
   return makeBlob(type, bytes, [&] { return HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64); });
 }
 
