@@ -84,8 +84,8 @@ def judge(binary, folders, level):
     return verdicts
 
 
-def reduce(binary, seed, args):
-    """The shortest prefix of the graph that fails, kept in the work folder; its description."""
+def reduce(binary, seed, why_first, args):
+    """The shortest prefix of the graph that fails, kept in the work folder; its description, or why the whole failed, once."""
     graph, folder = make(seed), args.work / f'seed_{seed}'
     for count in range(1, len(graph.nodes) + 1):
         made = graph.model(count if count < len(graph.nodes) else None)
@@ -94,7 +94,7 @@ def reduce(binary, seed, args):
         write_case(folder, made, True)
         if why := judge(binary, [folder], args.level)[folder]:
             return f'{count} of {len(graph.nodes)} nodes, {graph.nodes[count - 1].name}: {why}'
-    return 'passes alone'
+    return f'passes alone, failed with: {why_first}'
 
 
 def judge_found(binary, args):
@@ -143,7 +143,7 @@ def main():
         for seed, why in verdicts.items():
             if why:
                 failures.append(seed)
-                print(f'FAILED seed {seed}: {why if args.no_reduce else reduce(binary, seed, args)}\n  kept in {args.work / f"seed_{seed}"}', flush=True)
+                print(f'FAILED seed {seed}: {why if args.no_reduce else reduce(binary, seed, why, args)}\n  kept in {args.work / f"seed_{seed}"}', flush=True)
     print(f'{ran} graphs in {time.monotonic() - start:.0f} s')
     print(f'{ran - len(failures)} passed, {len(failures)} failed')
     return 1 if failures or not ran else 0
