@@ -3,6 +3,7 @@
 #define FIRN_COMPILER_DRIVER_OPTIONS_H
 
 #include "compiler/Limits.h"
+#include "compiler/import/Edit.h"
 #include "compiler/plan/DimRange.h"
 
 #include <cstdint>
@@ -20,6 +21,7 @@ struct SourceOptions {
   std::map<std::string, std::vector<int64_t>> variants; // symbol -> sizes that get code of their own
   std::map<std::string, std::vector<int64_t>> shapes;   // input -> dimensions
   std::vector<std::string> operatorLibraries;           // --ops
+  ModelEdits edits;                                     // cut out and renamed
   Limits limits;
   bool wantJsonDiagnostics = false;
   unsigned maxErrors = 50;

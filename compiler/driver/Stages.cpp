@@ -1,5 +1,7 @@
 // Stages: dimensions, optimisation, ranks.
 #include "compiler/driver/Stages.h"
+#include "compiler/driver/ValueTypes.h"
+#include "compiler/import/EditModel.h"
 #include "compiler/import/Import.h"
 #include "compiler/operators/OperatorLibrary.h"
 #include "runtime/kernels/Table.h"
@@ -27,6 +29,11 @@ OwningOpRef<ModuleOp> importSource(const SourceOptions &options, bool refusesUnk
     const firn_custom_operator *custom = kernels::findCustom(std::string_view(name.data(), name.size()));
     return !custom || !(custom->flags & FIRN_CUSTOM_IMPURE);
   };
+  if (options.edits.any())
+    import.edit = [&](model::Model &model, Diagnostics &found) {
+      auto types = [&] { return inferredTypes(options); };
+      return editModel(model, options.edits, types, found);
+    };
   return importModel(options.input, import, context, diagnostics);
 }
 

@@ -37,6 +37,8 @@ static mlir::OwningOpRef<mlir::ModuleOp> importAs(Format format, llvm::StringRef
     return {};
   if (!inlineFunctions(*model, options.limits, diagnostics))
     return {};
+  if (options.edit && !options.edit(*model, diagnostics))
+    return {};
   std::function<bool(llvm::StringRef)> isSupported;
   if (options.refuseUnknown)
     isSupported = [&](llvm::StringRef qualified) {

@@ -19,6 +19,10 @@
 
 namespace firn {
 
+namespace model {
+struct Model;
+}
+
 struct ImportOptions {
   /// Whether the operator library has an entry "domain::Name". Asked only for operators that are no operation of the
   /// dialect.
@@ -27,6 +31,9 @@ struct ImportOptions {
   std::function<bool(llvm::StringRef qualifiedName)> isPure;
   /// Report operators that are neither operations nor known, instead of carrying them as unresolved calls.
   bool refuseUnknown = false;
+  /// What is changed of the model once its functions are inlined, before it is checked; null: nothing. False where that
+  /// was reported to be impossible.
+  std::function<bool(model::Model &, Diagnostics &)> edit;
   Limits limits;
 };
 

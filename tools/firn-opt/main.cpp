@@ -1,5 +1,6 @@
 // firn-opt: optimise a graph and stay in its format, or convert it.
 #include "compiler/driver/OptimiseGraph.h"
+#include "tools/firn-opt/TransformOptions.h"
 #include "tools/options/ModelOptions.h"
 
 int main(int argc, char **argv) {
@@ -10,6 +11,7 @@ int main(int argc, char **argv) {
              "  firn-opt model.onnx -o smaller.onnx\n"
              "  firn-opt model.onnx -o model.fpbtxt --no-optimise\n"
              "  firn-opt model.onnx -o fixed.onnx --dim batch=1 --report\n"
+             "  firn-opt model.onnx -o part.onnx --inputs hidden --outputs logits --rename hidden=x\n"
              "  firn-opt model.onnx -o model.out.onnx --skip=fuse-bias,fold-conv-batch-norm\n"
              "Exit status: 0 done, 1 model rejected, 2 wrong command line, 3 file unreadable or unwritable,\n"
              "70 a failure of Firn itself.");
@@ -17,6 +19,7 @@ int main(int argc, char **argv) {
   app.add_option("model", options.input, "the model: .onnx, .fpb or .fpbtxt");
   app.add_option("-o,--output", options.output, "the file to write");
   firn::ModelOptions shared(app, options, "NAME=SIZE: fixes a symbolic dimension");
+  firn::TransformOptions transforms(app, options);
   app.add_flag("--no-optimise", options.isConversionOnly, "only convert: every operator stays as it is");
   app.add_option("--passes", options.passes, "run these passes alone, separated by commas")->delimiter(',');
   app.add_option("--skip", options.skipped, "leave out these passes, separated by commas")->delimiter(',');
@@ -61,6 +64,8 @@ int main(int argc, char **argv) {
     if (std::string why = firn::unknownPass(*names); !why.empty())
       return usage(why);
   if (std::string why = shared.finish(); !why.empty())
+    return usage(why);
+  if (std::string why = transforms.finish(); !why.empty())
     return usage(why);
   options.wantReport = report->count() > 0;
   return firn::optimiseGraph(options);
