@@ -328,8 +328,8 @@ static Type listTypeOf(MLIRContext *context, const firn_view &view) {
   return {};
 }
 
-/// Sets the operand types of a call with `symbols` at concrete sizes, those of unknown rank as `unranked`; false where
-/// a type is not known.
+/// Sets the operand types of a call with symbols and unknown elements at these sizes (1 where there is none), those of
+/// unknown rank as `unranked`; false where a type is not known.
 static bool setInputs(Call &call, const Inference &inference, const std::map<std::string, int64_t> &sizes,
                       const std::optional<Inference::Dims> &unranked, std::deque<std::vector<char>> &storage) {
   for (unsigned i = 0; i < inference.operandCount(); ++i) {
@@ -348,14 +348,16 @@ static bool setInputs(Call &call, const Inference &inference, const std::map<std
     firn_view &view = call.inputs[i];
     view.dtype = dtypeOf(element);
     view.rank = dims->size();
+    auto sizeOf = [&](const std::string &atom) {
+      auto at = sizes.find(atom);
+      return at == sizes.end() ? 1 : at->second;
+    };
     auto valueOf = [&](const DimExpr &expr) {
       DimExpr value(0);
       for (const DimExpr::Term &term : expr.terms()) {
         DimExpr product(term.coefficient);
-        for (const DimExpr::AtomRef &atom : term.atoms) {
-          auto at = sizes.find(atom->text);
-          product = product * DimExpr(at == sizes.end() ? 1 : at->second);
-        }
+        for (const DimExpr::AtomRef &atom : term.atoms)
+          product = product * DimExpr(sizeOf(atom->text));
         value = value + product;
       }
       return value.constant();
@@ -374,7 +376,7 @@ static bool setInputs(Call &call, const Inference &inference, const std::map<std
       int64_t size = firn_dtype_bytes(view.dtype, 1);
       storage.emplace_back(elements->size() * 8 + 1);
       for (auto [n, e] : llvm::enumerate(*elements)) {
-        int64_t wide = e.isUnknown() ? sizes.at(unknownElement(i, n)) : valueOf(e);
+        int64_t wide = e.isUnknown() ? sizeOf(unknownElement(i, n)) : valueOf(e);
         std::memcpy(storage.back().data() + n * size, &wide, size); // little-endian: the low bytes come first
       }
       view.data = storage.back().data();
