@@ -22,6 +22,13 @@ def FoldConstants : Pass<"firn-fold-constants", "::mlir::ModuleOp"> {
   ];
 }
 
+def ShrinkConstants : Pass<"firn-shrink-constants", "::mlir::ModuleOp"> {
+  let summary = "write large constants of one number as that number and a shape";
+  let options = [
+    Option<"limit", "limit", "int64_t", "-1", "stop after this many rewrites, -1 for no limit; bisects a miscompile">
+  ];
+}
+
 def ExpandComposites : Pass<"firn-expand-composites", "::mlir::ModuleOp"> {
   let summary = "spell out library operators that are compositions of others";
   let options = [
@@ -34,6 +41,8 @@ def Optimise : Pass<"firn-optimise", "::mlir::ModuleOp"> {
   let summary = "infer, fold, simplify and fuse until nothing changes";
   let options = [
     Option<"rounding", "rounding", "bool", "true", "also rewrites that change how results are rounded">,
+    Option<"fast", "fast", "bool", "false", "also rewrites that treat numbers as real ones">,
+    Option<"graph", "graph", "bool", "false", "also rewrites that serve graph files alone">,
     Option<"maxGrowth", "max-growth", "int64_t", "1 << 20", "keep a node whose folding adds more bytes than this to the file">,
     Option<"maxFolded", "max-folded", "int64_t", "1 << 30", "do not make a constant larger than this by folding">,
     Option<"maxRounds", "max-rounds", "unsigned", "8", "give up after this many rounds">
@@ -51,6 +60,15 @@ def SimplifyAlgebra : RewritingPass<"firn-simplify-algebra"> {
 }
 def SimplifyMovement : RewritingPass<"firn-simplify-movement"> {
   let summary = "drop operations that move no element, shorten chains of those that do";
+}
+def SimplifyParts : RewritingPass<"firn-simplify-parts"> {
+  let summary = "drop slices, splits and concats that undo each other, join those that continue each other";
+}
+def RelaxAlgebra : RewritingPass<"firn-relax-algebra"> {
+  let summary = "join and drop elementwise operations as if numbers were real ones (only with --fast-math)";
+}
+def AbsorbMovement : RewritingPass<"firn-absorb-movement"> {
+  let summary = "let windows, reductions and products say pads, squeezes and transposes around them";
 }
 def SimplifyControl : RewritingPass<"firn-simplify-control"> {
   let summary = "run branches and loops at compile time where their conditions are constants";
@@ -92,6 +110,9 @@ def FuseBias : RewritingPass<"firn-fuse-bias"> {
 }
 
 // --- layout ---
+def MoveTransposes : RewritingPass<"firn-move-transposes"> {
+  let summary = "move operations in front of transposes where fewer transposes are left";
+}
 def AssignLayout : RewritingPass<"firn-assign-layout"> {
   let summary = "give convolutions their channels last, and what lies between them where that saves moves";
 }

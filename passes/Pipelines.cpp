@@ -33,7 +33,11 @@ void buildRound(OpPassManager &manager, const PipelineOptions &options) {
   add(createSimplifySequences());
   add(createFoldConstants(folding));
   add(createSimplifyAlgebra());
+  if (options.fast)
+    add(createRelaxAlgebra());
   add(createSimplifyMovement());
+  add(createSimplifyParts());
+  add(createAbsorbMovement());
   add(createSimplifyQuantization());
   add(createEliminateCommon());
   if (options.rounding) {
@@ -44,7 +48,18 @@ void buildRound(OpPassManager &manager, const PipelineOptions &options) {
     add(createFoldConvBatchNorm());
     add(createFuseBias());
   }
+  if (options.isGraph) {
+    add(createDecomposeEinsum());
+    add(createMoveTransposes());
+  }
   add(createEliminateDead());
+}
+
+/// What folding would undo, behind the rounds.
+void buildEnd(OpPassManager &manager, const PipelineOptions &options) {
+  std::unique_ptr<Pass> shrink = createShrinkConstants();
+  if (options.isGraph && (!options.isWanted || options.isWanted(shrink->getArgument())))
+    manager.addPass(std::move(shrink));
 }
 
 struct Optimise : impl::OptimiseBase<Optimise> {
@@ -54,7 +69,7 @@ struct Optimise : impl::OptimiseBase<Optimise> {
 
   void runOnOperation() override {
     OpPassManager round(ModuleOp::getOperationName());
-    buildRound(round, {rounding, maxGrowth, maxFolded, maxRounds, isWanted});
+    buildRound(round, {rounding, fast, maxGrowth, maxFolded, maxRounds, graph, isWanted});
     for (unsigned i = 0; i < maxRounds; ++i) {
       OperationFingerPrint before(getOperation());
       if (failed(runPipeline(round, getOperation())))
@@ -73,7 +88,10 @@ private:
 
 std::vector<std::pair<std::string, std::string>> optimisePasses() {
   OpPassManager round(ModuleOp::getOperationName());
-  buildRound(round, {});
+  PipelineOptions every;
+  every.fast = every.isGraph = true;
+  buildRound(round, every);
+  buildEnd(round, every);
   std::vector<std::pair<std::string, std::string>> passes;
   for (Pass &pass : round.getPasses())
     passes.emplace_back(pass.getArgument().str(), pass.getDescription().str());
@@ -83,10 +101,13 @@ std::vector<std::pair<std::string, std::string>> optimisePasses() {
 void buildOptimisePipeline(OpPassManager &manager, const PipelineOptions &options) {
   OptimiseOptions optimise;
   optimise.rounding = options.rounding;
+  optimise.fast = options.fast;
+  optimise.graph = options.isGraph;
   optimise.maxGrowth = options.maxGrowth;
   optimise.maxFolded = options.maxFolded;
   optimise.maxRounds = options.maxRounds;
   manager.addPass(std::make_unique<Optimise>(optimise, options.isWanted));
+  buildEnd(manager, options);
 }
 
 void buildPreparePipeline(OpPassManager &manager, const PipelineOptions &options) {

@@ -66,6 +66,13 @@ void RuleRewriter::replace(Operation *op, ValueRange values, StringRef what) {
   eraseOp(op);
 }
 
+bool RuleRewriter::dropIfUnchanged(Operation *op, StringRef what) {
+  if (op->getNumResults() != 1 || !haveSameType(op->getResult(0), op->getOperand(0)))
+    return false;
+  replace(op, op->getOperand(0), what);
+  return true;
+}
+
 void RuleRewriter::refuse(Operation *op, StringRef why) {
   if (refused.insert({op, size_t(llvm::hash_value(why))}).second)
     report.refuse(op, why);
@@ -213,6 +220,24 @@ bool isSplatOf(Value value, double number) {
   return splat && *splat == number && std::signbit(*splat) == std::signbit(number);
 }
 
+bool isUniformlyOf(Value value, double number) {
+  if (isSplatOf(value, number))
+    return true;
+  if (auto expand = value ? value.getDefiningOp<ExpandOp>() : ExpandOp())
+    return isUniformlyOf(expand.getX(), number);
+  auto filled = value ? value.getDefiningOp<ConstantOfShapeOp>() : ConstantOfShapeOp();
+  if (!filled)
+    return false;
+  std::optional<ElementsAttr> given = filled.getValue();
+  if (!given)
+    return number == 0 && !std::signbit(number);
+  auto bytes = constantBytes(*given);
+  auto filling = bytes && !bytes->bytes.empty()
+                     ? readNumber(bytes->bytes.data(), dtypeOf(cast<ShapedType>(given->getType()).getElementType()))
+                     : std::nullopt;
+  return filling && *filling == number && std::signbit(*filling) == std::signbit(number);
+}
+
 std::optional<std::vector<double>> numbersOf(Value value, int64_t most) {
   ElementsAttr constant = value ? constantOf(value) : ElementsAttr();
   auto bytes = constantBytes(constant);
@@ -241,6 +266,29 @@ bool haveSameDims(ArrayRef<DimExpr> a, ArrayRef<DimExpr> b) {
     if (x != y)
       return false;
   return true;
+}
+
+bool isUnaryElementwise(Operation *op) {
+  return isa<AbsOp, NegOp, CeilOp, FloorOp, RoundOp, SqrtOp, ReciprocalOp, ExpOp, LogOp, SinOp, CosOp, TanOp, AsinOp,
+             AcosOp, AtanOp, SinhOp, CoshOp, TanhOp, AsinhOp, AcoshOp, AtanhOp, ErfOp, SignOp, SigmoidOp, ReluOp,
+             HardSwishOp, MishOp, SoftplusOp, SoftsignOp, NotOp, BitwiseNotOp, IdentityOp, LeakyReluOp, EluOp, CeluOp,
+             ThresholdedReluOp, SwishOp, SeluOp, HardSigmoidOp, GeluOp, IsNaNOp, IsInfOp, CastOp, ClipOp>(op);
+}
+
+bool isBroadcasting(Operation *op) {
+  return isa<AddOp, SubOp, MulOp, DivOp, ModOp, PowOp, BitShiftOp, AndOp, OrOp, XorOp, BitwiseAndOp, BitwiseOrOp,
+             BitwiseXorOp, PReluOp, EqualOp, GreaterOp, LessOp, GreaterOrEqualOp, LessOrEqualOp, MaxOp, MinOp, SumOp,
+             MeanOp, WhereOp>(op);
+}
+
+bool areAll(Value value, int64_t number) {
+  auto numbers = value ? constantIntegers(value) : std::nullopt;
+  return numbers && llvm::all_of(*numbers, [&](int64_t n) { return n == number; });
+}
+
+int64_t axisOf(Operation *op, int64_t rank) {
+  int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
+  return axis < 0 ? axis + rank : axis;
 }
 
 bool haveSameType(Value a, Value b) {

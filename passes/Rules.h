@@ -32,6 +32,8 @@ public:
     replace(op, made->getResults(), what);
     return made;
   }
+  /// Replaces `op` by its first operand if it has one result of that operand's type.
+  bool dropIfUnchanged(mlir::Operation *op, llvm::StringRef what);
   /// Says why `op` stays, once.
   void refuse(mlir::Operation *op, llvm::StringRef why);
   /// Counts a rewrite of `op` in place and looks at it and its users again.
@@ -92,9 +94,19 @@ bool findsSymbolsForOthers(mlir::Operation *op);
 std::optional<double> splatOf(mlir::Value value);
 /// Whether `value` is a constant of one number, and which (-0 is not 0).
 bool isSplatOf(mlir::Value value, double number);
+/// The same where the shape may be open: a firn.constant_of_shape or firn.expand of one number counts too.
+bool isUniformlyOf(mlir::Value value, double number);
 /// All elements of a floating-point or integer constant (integers beyond 2^53 lose digits); nothing for more than
 /// `most`.
 std::optional<std::vector<double>> numbersOf(mlir::Value value, int64_t most = int64_t(1) << 31);
+/// Whether each element of the one result depends on that element of the first operand alone (others are scalars).
+bool isUnaryElementwise(mlir::Operation *op);
+/// Whether each element of the one result depends on one element of each operand, broadcast as ONNX has it.
+bool isBroadcasting(mlir::Operation *op);
+/// Whether `value` is a constant of integers that are all `number`.
+bool areAll(mlir::Value value, int64_t number);
+/// The attribute `axis` of an operation on tensors of this rank, counted from the front.
+int64_t axisOf(mlir::Operation *op, int64_t rank);
 mlir::RankedTensorType rankedType(mlir::Value value);
 /// Whether both are ranked, of one element type, and every dimension is known to be equal.
 bool haveSameType(mlir::Value a, mlir::Value b);

@@ -16,7 +16,10 @@ struct OptimiseGraphOptions : SourceOptions {
   std::vector<std::string> passes;      // these alone; empty: all
   std::vector<std::string> skipped;     // none of these
   bool strictMath = false;              // no rewriting that changes rounding
+  bool fastMath = false;                // also rewriting that treats numbers as real ones
+  bool pruneInputs = false;             // inputs that nothing reads go
   int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
+  bool allowGrowth = false;             // the output may have more bytes than the input
   int64_t sideFileBytes = 0;            // larger constants go to a file beside the output; 0: only where they must
   bool wantReport = false;
   std::string reportFile; // JSON

@@ -8,6 +8,7 @@
 
 #include "compiler/Diagnostics.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <optional>
 
 namespace firn {
 
@@ -20,11 +21,11 @@ struct ExportOptions {
   bool isConversion = true;
 };
 
-/// Writes `module` to `path`: .onnx, .fpb (binary) or .fpbtxt (text) by its extension, anything else as ONNX. False and
-/// a diagnostic where that cannot be. The file appears whole or not at all.
-bool exportModel(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics);
-bool exportOnnx(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics);
-bool exportFirn(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics);
+/// Writes `module` to `path`: .onnx, .fpb (binary) or .fpbtxt (text) by its extension, anything else as ONNX. Returns
+/// the bytes of the file and of its side file; nothing, and a diagnostic, where it cannot be written. The file appears
+/// whole or not at all.
+std::optional<int64_t> exportModel(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options,
+                                   Diagnostics &diagnostics);
 
 } // namespace firn
 #endif

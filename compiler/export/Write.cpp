@@ -14,6 +14,13 @@ static bool fail(Diagnostics &diagnostics, llvm::StringRef path) {
   return false;
 }
 
+std::optional<int64_t> writeWithSideFile(llvm::StringRef path, llvm::StringRef bytes, SideFileWriter &side,
+                                         Diagnostics &diagnostics) {
+  if (!side.finish(diagnostics) || !writeFile(path, bytes, diagnostics))
+    return std::nullopt;
+  return int64_t(bytes.size()) + side.bytes();
+}
+
 bool writeFile(llvm::StringRef path, llvm::StringRef bytes, Diagnostics &diagnostics) {
   std::string target = path.str(), beside = target + ".part";
   std::FILE *file = std::fopen(beside.c_str(), "wb");
@@ -85,20 +92,13 @@ int64_t sideFileThreshold(int64_t asked, const model::Model &model) {
   return constantBytesOf(model.graph) > int64_t(INT_MAX) * 3 / 4 ? 4096 : INT64_MAX;
 }
 
-bool exportOnnx(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics) {
+std::optional<int64_t> exportModel(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options,
+                                   Diagnostics &diagnostics) {
   std::optional<model::Model> model = collectModel(module, options, diagnostics);
-  return model && writeOnnx(*model, path, options.sideFileBytes, diagnostics);
-}
-
-bool exportFirn(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics) {
-  std::optional<model::Model> model = collectModel(module, options, diagnostics);
-  return model && writeFirn(*model, path, options.sideFileBytes, diagnostics);
-}
-
-bool exportModel(mlir::ModuleOp module, llvm::StringRef path, const ExportOptions &options, Diagnostics &diagnostics) {
-  if (path.ends_with(".fpb") || path.ends_with(".fpbtxt"))
-    return exportFirn(module, path, options, diagnostics);
-  return exportOnnx(module, path, options, diagnostics);
+  if (!model)
+    return std::nullopt;
+  bool isFirn = path.ends_with(".fpb") || path.ends_with(".fpbtxt");
+  return (isFirn ? writeFirn : writeOnnx)(*model, path, options.sideFileBytes, diagnostics);
 }
 
 } // namespace firn

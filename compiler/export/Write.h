@@ -22,6 +22,7 @@ public:
   /// Appends, page-aligned; the offset is returned.
   int64_t add(llvm::ArrayRef<char> bytes);
   const std::string &location() const { return name; }
+  int64_t bytes() const { return size; }
   /// True if nothing was added or all of it is in place.
   bool finish(Diagnostics &diagnostics);
 
@@ -31,6 +32,10 @@ private:
   int64_t size = 0;
   bool isFailed = false;
 };
+
+/// Finishes the side file and writes the file that names it; the bytes of both.
+std::optional<int64_t> writeWithSideFile(llvm::StringRef path, llvm::StringRef bytes, SideFileWriter &side,
+                                         Diagnostics &diagnostics);
 
 /// Bytes of all constants of the graph and those nested in it.
 int64_t constantBytesOf(const model::Graph &graph);

@@ -346,17 +346,47 @@ static bool isAtMost(const DimExpr &a, const DimExpr &b) {
   return false;
 }
 
+/// Whether `expr` >= 1 is known where `size`, which is >= 0, is >= 1: then each factor of a single product is >= 1 too.
+static bool isPositiveWhere(const DimExpr &size, const DimExpr &expr) {
+  if (expr.isAtLeast(1))
+    return true;
+  auto isPositive = [&](const DimExpr::AtomRef &atom) {
+    const auto &product = size.terms();
+    if (product.size() == 1 && std::any_of(product[0].atoms.begin(), product[0].atoms.end(),
+                                           [&](const DimExpr::AtomRef &factor) { return factor->text == atom->text; }))
+      return true;
+    if (atom->function == DimExpr::Function::Min)
+      return isPositiveWhere(size, atom->args[0]) && isPositiveWhere(size, atom->args[1]);
+    return atom->function == DimExpr::Function::Max &&
+           (isPositiveWhere(size, atom->args[0]) || isPositiveWhere(size, atom->args[1]));
+  };
+  // All terms >= 0, one of them >= 1.
+  auto isNonNegative = [](const Term &term) { return term.coefficient >= 0; };
+  if (!expr.isAtLeast(0) || !std::all_of(expr.terms().begin(), expr.terms().end(), isNonNegative))
+    return false;
+  return std::any_of(expr.terms().begin(), expr.terms().end(),
+                     [&](const Term &term) { return std::all_of(term.atoms.begin(), term.atoms.end(), isPositive); });
+}
+
+/// Whether a is a multiple of b, b >= 0, by a factor that is >= 1 where b is not 0: then b <= a.
+static bool isPositiveMultiple(const DimExpr &a, const DimExpr &b) {
+  if (!b.isAtLeast(0))
+    return false;
+  std::optional<DimExpr> factor = a.exactDiv(b);
+  return factor && isPositiveWhere(b, *factor);
+}
+
 DimExpr DimExpr::min(const DimExpr &a, const DimExpr &b) {
-  if (isAtMost(a, b))
+  if (isAtMost(a, b) || isPositiveMultiple(b, a))
     return a;
-  if (isAtMost(b, a))
+  if (isAtMost(b, a) || isPositiveMultiple(a, b))
     return b;
   return a.str() < b.str() ? atom(Function::Min, a, b) : atom(Function::Min, b, a);
 }
 DimExpr DimExpr::max(const DimExpr &a, const DimExpr &b) {
-  if (isAtMost(a, b))
+  if (isAtMost(a, b) || isPositiveMultiple(b, a))
     return b;
-  if (isAtMost(b, a))
+  if (isAtMost(b, a) || isPositiveMultiple(a, b))
     return a;
   return a.str() < b.str() ? atom(Function::Max, a, b) : atom(Function::Max, b, a);
 }

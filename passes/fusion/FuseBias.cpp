@@ -4,8 +4,11 @@
 // Out:     the layer with a bias.
 // Keeps:   every result bit for bit where the layer had no bias (a kernel adds it after the last product, as the add
 //          did), up to rounding where two constants become one.
-// Leaves:  the add where a rule of refusal() applies; the add behind a matmul, which has no bias.
+// Leaves:  the add where a rule of refusal() applies; the add behind a matmul, which has no bias, but for a product of
+// two
+//          matrices in a graph that stays one: there both are a gemm.
 //   %1 = firn.conv %0, %w; %2 = firn.add %1, %c     ==>   %2 = firn.conv %0, %w, %c'
+#include "passes/GraphForm.h"
 #include "passes/Passes.h"
 #include "passes/fusion/LinearLayer.h"
 
@@ -62,6 +65,31 @@ bool fuse(Operation *op, RuleRewriter &rewriter) {
   return false;
 }
 
+/// The product of two matrices and what is added to it, as one gemm.
+bool fuseIntoGemm(AddOp op, RuleRewriter &rewriter) {
+  for (auto [x, addend] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
+    auto product = x.getDefiningOp<MatMulOp>();
+    auto a = product ? rankedType(product.getA()) : RankedTensorType();
+    auto b = product ? rankedType(product.getB()) : RankedTensorType(), c = rankedType(addend);
+    if (!a || !b || !c || a.getRank() != 2 || b.getRank() != 2 || c.getRank() > 2 || !isFloat(a.getElementType()))
+      continue;
+    std::optional<SmallVector<DimExpr>> dims = broadcastDims(dimsOf(c), dimsOf(rankedType(x)));
+    StringRef why = !product->hasOneUse()                   ? "another op reads the product before the sum"
+                    : product->getBlock() != op->getBlock() ? "the add runs in another region"
+                    : !dims || !haveSameType(x, op.getResult()) || !haveSameDims(*dims, dimsOf(rankedType(x)))
+                        ? "the addend may enlarge the result"
+                        : "";
+    if (!why.empty()) {
+      rewriter.refuse(op, why);
+      continue;
+    }
+    rewriter.replaceWith<GemmOp>(op, {product}, "a product and a sum are a gemm", op.getType(), product.getA(),
+                                 product.getB(), addend, llvm::APFloat(1.0f), llvm::APFloat(1.0f), 0, 0);
+    return true;
+  }
+  return false;
+}
+
 struct FuseBias : impl::FuseBiasBase<FuseBias> {
   using FuseBiasBase::FuseBiasBase;
 
@@ -69,6 +97,8 @@ struct FuseBias : impl::FuseBiasBase<FuseBias> {
     PassReport report("FuseBias", limit);
     RuleSet rules;
     rules.addFor<AddOp, SubOp>(fuse);
+    if (staysGraph(getOperation()))
+      rules.add<AddOp>(fuseIntoGemm);
     rules.apply(getOperation(), report);
   }
 };

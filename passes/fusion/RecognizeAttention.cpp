@@ -345,12 +345,22 @@ bool Recognizer::checkShapes() {
   return true;
 }
 
+/// Whether the opset of the file has the operator, its own or the one that other operators raise it to.
+static bool hasAttention(ModuleOp module) {
+  auto opset = module->getAttrOfType<IntegerAttr>("firn.opset");
+  if (!opset)
+    return false;
+  auto raises = [](Operation *op) {
+    return isa<SwishOp, RMSNormalizationOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return opset.getInt() >= 23 || module.walk(raises).wasInterrupted();
+}
+
 /// What a file of the graph's opset can say.
 bool Recognizer::checkGraph() {
   if (!isGraph)
     return true;
-  auto opset = root->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("firn.opset");
-  if (!opset || opset.getInt() < 23)
+  if (!hasAttention(root->getParentOfType<ModuleOp>()))
     return refuse("the opset of the model has no Attention");
   if (found.hasZeroNan)
     return refuse("probabilities that are no numbers become zeros");

@@ -31,7 +31,7 @@ int64_t movedAxis(int64_t axis, int64_t rank) {
   return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
 }
 
-static RankedTensorType permutedType(RankedTensorType type, ArrayRef<int64_t> perm) {
+RankedTensorType permutedType(RankedTensorType type, ArrayRef<int64_t> perm) {
   SmallVector<DimExpr> from = dimsOf(type), dims;
   for (int64_t axis : perm)
     dims.push_back(from[axis]);
@@ -82,19 +82,6 @@ Value permutedConstant(OpBuilder &builder, Location loc, ElementsAttr constant, 
 }
 
 // --- parts -----------------------------------------------------------------------------------------------------------
-
-static bool isUnaryElementwise(Operation *op) {
-  return isa<AbsOp, NegOp, CeilOp, FloorOp, RoundOp, SqrtOp, ReciprocalOp, ExpOp, LogOp, SinOp, CosOp, TanOp, AsinOp,
-             AcosOp, AtanOp, SinhOp, CoshOp, TanhOp, AsinhOp, AcoshOp, AtanhOp, ErfOp, SignOp, SigmoidOp, ReluOp,
-             HardSwishOp, MishOp, SoftplusOp, SoftsignOp, NotOp, BitwiseNotOp, IdentityOp, LeakyReluOp, EluOp, CeluOp,
-             ThresholdedReluOp, SwishOp, SeluOp, HardSigmoidOp, GeluOp, IsNaNOp, IsInfOp, CastOp, ClipOp>(op);
-}
-
-static bool isBroadcasting(Operation *op) {
-  return isa<AddOp, SubOp, MulOp, DivOp, ModOp, PowOp, BitShiftOp, AndOp, OrOp, XorOp, BitwiseAndOp, BitwiseOrOp,
-             BitwiseXorOp, PReluOp, EqualOp, GreaterOp, LessOp, GreaterOrEqualOp, LessOrEqualOp, MaxOp, MinOp, SumOp,
-             MeanOp, WhereOp>(op);
-}
 
 static bool isReduction(Operation *op) {
   return isa<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, ReduceL1Op, ReduceL2Op, ReduceLogSumOp,
@@ -233,16 +220,14 @@ Part partOf(Operation *op) {
 
 // --- building --------------------------------------------------------------------------------------------------------
 
-/// An operand that broadcasts, for the other layout: unit axes in front, channels last, nothing in front again where
-/// that is the shorter way to say the same.
-static Value broadcastOperand(OpBuilder &builder, Value value, int64_t rank) {
+Value permutedOperand(OpBuilder &builder, Value value, ArrayRef<int64_t> perm) {
+  int64_t rank = perm.size();
   auto type = rankedType(value);
   if (!type || type.getRank() == 0 || hasOnes(type))
     return value;
   SmallVector<DimExpr> dims(rank - type.getRank(), DimExpr(1));
   llvm::append_range(dims, dimsOf(type));
   RankedTensorType wide = tensorType(type.getElementType(), dims);
-  SmallVector<int64_t> perm = toChannelsLast(rank);
   Location loc = value.getLoc();
   if (ElementsAttr constant = constantOf(value)) {
     auto bytes = constantBytes(constant);
@@ -338,7 +323,7 @@ Operation *buildChannelsLast(OpBuilder &builder, Operation *op,
     if (followsLayout(operand))
       operands.push_back(channelsLastOperand(operand));
     else if ((isBroadcasting(op) || isa<ConcatOp>(op)) || operand.getOperandNumber() == 0)
-      operands.push_back(broadcastOperand(builder, operand.get(), rank));
+      operands.push_back(permutedOperand(builder, operand.get(), toChannelsLast(rank)));
     else
       operands.push_back(operand.get());
   }

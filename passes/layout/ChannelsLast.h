@@ -12,6 +12,8 @@ llvm::SmallVector<int64_t> toChannelsLast(int64_t rank);
 llvm::SmallVector<int64_t> toChannelsFirst(int64_t rank);
 /// Where axis `axis` of N, C, spatial is in N, spatial, C.
 int64_t movedAxis(int64_t axis, int64_t rank);
+/// The type of a transpose of `type`.
+mlir::RankedTensorType permutedType(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> perm);
 /// The type of the same tensor with its channels last.
 mlir::RankedTensorType channelsLast(mlir::RankedTensorType type);
 
@@ -20,6 +22,10 @@ mlir::Value permuted(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x
 /// A constant with its elements in another order; null if its elements are packed below 8 bits.
 mlir::Value permutedConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::ElementsAttr constant,
                              llvm::ArrayRef<int64_t> perm);
+
+/// An operand that broadcasts to the rank of `perm`, for an operation whose tensors are permuted: unit axes in front,
+/// then permuted; as it is where it has one element.
+mlir::Value permutedOperand(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> perm);
 
 /// How an operation takes part in the choice of layouts.
 enum class Part {

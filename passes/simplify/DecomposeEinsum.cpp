@@ -2,9 +2,10 @@
 //
 // In:      firn.einsum, shapes inferred.     Out: reduce_sum, transpose, reshape, mul and matmul.
 // Keeps:   the value up to the order of its sums, which the operator leaves open.
-// Leaves:  an equation where refusal() gives a reason.
+// Leaves:  an equation where refusal() gives a reason; in a graph that stays one, all that is not one matmul.
 //   %2 = firn.einsum %0, %1 {equation = "bij,bjk->bik"}     ==>   %2 = firn.matmul %0, %1
 // Three and more operands are contracted from the left: a letter that a later operand or the result names is kept.
+#include "passes/GraphForm.h"
 #include "passes/Passes.h"
 #include "passes/Rules.h"
 
@@ -207,10 +208,31 @@ StringRef refusal(EinsumOp op, Equation &equation) {
   return "";
 }
 
+/// Whether the equation says what a matmul does: B..ij, B..jk -> B..ik, the second operand perhaps without B.
+bool isMatMul(const Equation &equation) {
+  if (equation.terms.size() != 2 || equation.result.size() < 2)
+    return false;
+  StringRef a = equation.terms[0], b = equation.terms[1], result = equation.result;
+  if (a.size() != result.size() || b.size() < 2)
+    return false;
+  StringRef batch = result.drop_back(2);
+  char row = result[result.size() - 2], column = result.back(), inner = a.back();
+  return a.drop_back(2) == batch && a[a.size() - 2] == row && (b.size() == 2 || b.drop_back(2) == batch) &&
+         b[b.size() - 2] == inner && b.back() == column && inner != row && inner != column && !batch.contains(inner);
+}
+
 bool decompose(EinsumOp op, RuleRewriter &rewriter) {
   Equation equation;
   if (StringRef why = refusal(op, equation); !why.empty()) {
     rewriter.refuse(op, why);
+    return false;
+  }
+  if (isMatMul(equation)) {
+    rewriter.replaceWith<MatMulOp>(op, {}, "a matrix product", op.getType(), op.getInputs()[0], op.getInputs()[1]);
+    return true;
+  }
+  if (staysGraph(op->getParentOfType<ModuleOp>())) {
+    rewriter.refuse(op, "it takes more than one other operation");
     return false;
   }
   rewriter.setInsertionPoint(op);

@@ -68,21 +68,21 @@ bool isInteger(Value value) {
 
 bool simplifyAdd(AddOp op, RuleRewriter &rewriter) {
   for (auto [x, other] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())})
-    if (isInteger(x) ? splatOf(other) == 0.0 : isSplatOf(other, -0.0))
+    if (isUniformlyOf(other, isInteger(x) ? 0.0 : -0.0))
       if (forward(op, x, rewriter, "added zero"))
         return true;
   return false;
 }
 
 bool simplifySub(SubOp op, RuleRewriter &rewriter) {
-  return isSplatOf(op.getB(), 0.0) && forward(op, op.getA(), rewriter, "subtracted zero");
+  return isUniformlyOf(op.getB(), 0.0) && forward(op, op.getA(), rewriter, "subtracted zero");
 }
 
 bool simplifyMul(MulOp op, RuleRewriter &rewriter) {
   for (auto [x, other] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
-    if (isSplatOf(other, 1.0) && forward(op, x, rewriter, "multiplied by one"))
+    if (isUniformlyOf(other, 1.0) && forward(op, x, rewriter, "multiplied by one"))
       return true;
-    if (isSplatOf(other, -1.0) && haveSameType(x, op.getResult())) {
+    if (isUniformlyOf(other, -1.0) && haveSameType(x, op.getResult())) {
       rewriter.replaceWith<NegOp>(op, {}, "multiplied by minus one", op.getType(), x);
       return true;
     }
@@ -99,7 +99,7 @@ bool hasExactReciprocal(double c, Type type) {
 }
 
 bool simplifyDiv(DivOp op, RuleRewriter &rewriter) {
-  if (isSplatOf(op.getB(), 1.0))
+  if (isUniformlyOf(op.getB(), 1.0))
     return forward(op, op.getA(), rewriter, "divided by one");
   auto divisor = rankedType(op.getB());
   if (!divisor || !(divisor.getElementType().isF32() || divisor.getElementType().isF64()))
@@ -120,10 +120,10 @@ bool simplifyPow(PowOp op, RuleRewriter &rewriter) {
   auto base = rankedType(op.getA());
   if (!base || !isFloat(base.getElementType()))
     return false;
-  if (isSplatOf(op.getB(), 1.0))
+  if (isUniformlyOf(op.getB(), 1.0))
     return forward(op, op.getA(), rewriter, "raised to one");
   // Both round the same exact square.
-  if (isSplatOf(op.getB(), 2.0) && haveSameType(op.getA(), op.getResult())) {
+  if (isUniformlyOf(op.getB(), 2.0) && haveSameType(op.getA(), op.getResult())) {
     rewriter.replaceWith<MulOp>(op, {}, "squared", op.getType(), op.getA(), op.getA());
     return true;
   }
@@ -134,7 +134,7 @@ bool simplifyAnd(AndOp op, RuleRewriter &rewriter) {
   if (op.getA() == op.getB())
     return forward(op, op.getA(), rewriter, "equal operands");
   for (auto [x, other] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())})
-    if (isSplatOf(other, 1.0) && forward(op, x, rewriter, "and with true"))
+    if (isUniformlyOf(other, 1.0) && forward(op, x, rewriter, "and with true"))
       return true;
   return false;
 }
@@ -143,7 +143,7 @@ bool simplifyOr(OrOp op, RuleRewriter &rewriter) {
   if (op.getA() == op.getB())
     return forward(op, op.getA(), rewriter, "equal operands");
   for (auto [x, other] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())})
-    if (isSplatOf(other, 0.0) && forward(op, x, rewriter, "or with false"))
+    if (isUniformlyOf(other, 0.0) && forward(op, x, rewriter, "or with false"))
       return true;
   return false;
 }
@@ -151,8 +151,9 @@ bool simplifyOr(OrOp op, RuleRewriter &rewriter) {
 bool simplifyWhere(WhereOp op, RuleRewriter &rewriter) {
   if (op.getA() == op.getB())
     return forward(op, op.getA(), rewriter, "equal branches");
-  if (auto condition = splatOf(op.getCondition()))
-    return forward(op, *condition != 0 ? op.getA() : op.getB(), rewriter, "constant condition");
+  for (auto [condition, value] : {std::pair(1.0, op.getA()), std::pair(0.0, op.getB())})
+    if (isUniformlyOf(op.getCondition(), condition))
+      return forward(op, value, rewriter, "constant condition");
   return false;
 }
 
@@ -263,8 +264,12 @@ StringRef castRefusal(int32_t from, int32_t middle, int32_t to) {
 
 bool simplifyCast(CastOp op, RuleRewriter &rewriter) {
   int32_t from = elementDtype(op.getX()), to = int32_t(op.getTo());
-  if (from == to && from != 0)
-    return forward(op, op.getX(), rewriter, "cast to its own type");
+  if (from == to && from != 0) {
+    if (op.getType() != op.getX().getType()) // else it may have any rank
+      return forward(op, op.getX(), rewriter, "cast to its own type");
+    rewriter.replace(op, op.getX(), "cast to its own type");
+    return true;
+  }
   auto inner = op.getX().getDefiningOp<CastOp>();
   if (!inner)
     return false;

@@ -1,9 +1,10 @@
 // SimplifyControl: run branches and loops at compile time where their conditions are constants.
 //
-// In:      firn.if, firn.loop.     Out: the branch taken, or the body once, in place; nothing for a loop that never
-// runs. Keeps:   every result. A branch that is not taken may be wrong without harm. Leaves:  conditions and trip
-// counts that only running tells; loops that run more than once; a loop that never runs
-//          and whose scan outputs have unknown sizes.
+// In:      firn.if, firn.loop.     Out: the branch taken, or the body once or a few times, in place; nothing for a loop
+//          that never runs.
+// Keeps:   every result. A branch that is not taken may be wrong without harm.
+// Leaves:  conditions and trip counts that only running tells; loops whose iterations are many operations or have open
+//          dimensions; a loop that never runs and whose scan outputs have unknown sizes.
 //   firn.if %true then { yield %a } else { yield %b }     ==>   %a
 #include "passes/Passes.h"
 #include "passes/Rules.h"
@@ -81,6 +82,15 @@ bool dropLoop(LoopOp op, RuleRewriter &rewriter) {
   return true;
 }
 
+/// One element of a scan output: `value` with a new leading axis of length 1.
+Value stacked(Value value, Location loc, RuleRewriter &rewriter) {
+  auto type = rankedType(value);
+  SmallVector<DimExpr> dims{DimExpr(1)};
+  llvm::append_range(dims, dimsOf(type));
+  Value axes = makeIntegers(rewriter, loc, {0});
+  return rewriter.create<UnsqueezeOp>(loc, tensorType(type.getElementType(), dims), value, axes);
+}
+
 bool inlineIteration(LoopOp op, RuleRewriter &rewriter) {
   Block &body = op.getBody().front();
   unsigned carried = op.getCarried().size();
@@ -99,24 +109,88 @@ bool inlineIteration(LoopOp op, RuleRewriter &rewriter) {
   rewriter.setInsertionPoint(op);
   for (unsigned i = 0; i < op.getNumResults(); ++i) {
     Value value = yields[i + 1];
-    if (i >= carried) { // stacked along a new leading axis of length 1
-      auto type = rankedType(value);
-      SmallVector<DimExpr> dims{DimExpr(1)};
-      llvm::append_range(dims, dimsOf(type));
-      Value axes = makeIntegers(rewriter, op.getLoc(), {0});
-      value = rewriter.create<UnsqueezeOp>(op.getLoc(), tensorType(type.getElementType(), dims), value, axes);
-    }
-    values.push_back(value);
+    values.push_back(i >= carried ? stacked(value, op.getLoc(), rewriter) : value);
   }
   rewriter.replace(op, values, "it runs once");
   return true;
 }
 
+constexpr int64_t mostUnrolled = 32; // operations that take a loop's place
+
+/// How often a small loop runs that is better written out; nothing, with the reason in `why`, for another.
+std::optional<int64_t> unrolledTrips(LoopOp op, StringRef &why) {
+  Value count = operandOf(op, 0), condition = operandOf(op, 1);
+  auto trips = count ? splatOf(count) : std::nullopt;
+  auto start = condition ? splatOf(condition) : std::optional<double>(1);
+  Block &body = op.getBody().front();
+  Value next = body.getTerminator()->getOperand(0);
+  bool goesOn = next == body.getArgument(1) || splatOf(next) == 1.0;
+  if (!trips || !start || !goesOn) {
+    why = "it may run more than once";
+    return std::nullopt;
+  }
+  int64_t operations = 0;
+  bool isClosed = llvm::all_of(body.getArgumentTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  });
+  op.getBody().walk([&](Operation *inner) {
+    operations += isa<Operator>(inner) && !isa<ConstantOp, AbsentOp>(inner);
+    for (Value result : inner->getResults())
+      if (!isa<ConstantOp, AbsentOp>(inner))
+        isClosed &= rankedType(result) && rankedType(result).hasStaticShape();
+  });
+  if (!isClosed) {
+    why = "its body has open dimensions";
+    return std::nullopt;
+  }
+  if (*trips * operations > mostUnrolled) {
+    why = "it is too long to be written out";
+    return std::nullopt;
+  }
+  return int64_t(*trips);
+}
+
+/// The body `trips` times, one after the other.
+void unroll(LoopOp op, int64_t trips, RuleRewriter &rewriter) {
+  Block &body = op.getBody().front();
+  Operation *end = body.getTerminator();
+  unsigned carried = op.getCarried().size();
+  SmallVector<Value> state(op.getCarried());
+  SmallVector<SmallVector<Value>> scans(op.getNumResults() - carried);
+  rewriter.setInsertionPoint(op);
+  for (int64_t trip = 0; trip < trips; ++trip) {
+    IRMapping map;
+    auto scalar = [&](Type type, double number) {
+      return makeNumbers(rewriter, op.getLoc(), RankedTensorType::get({}, type), {number});
+    };
+    map.map(body.getArgument(0), scalar(rewriter.getI64Type(), double(trip)));
+    map.map(body.getArgument(1), scalar(rewriter.getI1Type(), 1));
+    for (unsigned i = 0; i < carried; ++i)
+      map.map(body.getArgument(2 + i), state[i]);
+    for (Operation &inner : body.without_terminator())
+      rewriter.clone(inner, map);
+    for (unsigned i = 0; i < carried; ++i)
+      state[i] = map.lookupOrDefault(end->getOperand(1 + i));
+    for (auto [i, scan] : llvm::enumerate(scans))
+      scan.push_back(stacked(map.lookupOrDefault(end->getOperand(1 + carried + i)), op.getLoc(), rewriter));
+  }
+  for (auto [i, scan] : llvm::enumerate(scans))
+    state.push_back(rewriter.create<ConcatOp>(op.getLoc(), op.getResult(carried + i).getType(), scan,
+                                              rewriter.getI64IntegerAttr(0)));
+  rewriter.replace(op, state, "written out");
+}
+
 bool simplifyLoop(LoopOp op, RuleRewriter &rewriter) {
   auto trips = tripCount(op);
   if (!trips) {
-    rewriter.refuse(op, "it may run more than once");
-    return false;
+    StringRef why;
+    auto few = findsSymbolsForOthers(op) ? std::nullopt : unrolledTrips(op, why);
+    if (few)
+      unroll(op, *few, rewriter);
+    else if (!why.empty())
+      rewriter.refuse(op, why);
+    return few.has_value();
   }
   if (findsSymbolsForOthers(op)) {
     rewriter.refuse(op, "other values are measured in dimensions that it finds");

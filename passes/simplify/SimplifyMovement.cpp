@@ -9,8 +9,6 @@
 #include "passes/Passes.h"
 #include "passes/Rules.h"
 
-#include <limits>
-
 using namespace mlir;
 
 namespace firn {
@@ -18,14 +16,6 @@ namespace firn {
 #include "passes/Passes.h.inc"
 
 namespace {
-
-/// Replaces `op` by its first operand if the types agree.
-bool dropIfUnchanged(Operation *op, RuleRewriter &rewriter, StringRef what) {
-  if (op->getNumResults() != 1 || !haveSameType(op->getResult(0), op->getOperand(0)))
-    return false;
-  rewriter.replace(op, op->getOperand(0), what);
-  return true;
-}
 
 // --- transposes ------------------------------------------------------------------------------------------------------
 
@@ -67,10 +57,34 @@ StringRef viewRefusal(Operation *op, Operation *inner) {
   return "";
 }
 
+/// A softmax of all axes from one on as a single one, written as view, softmax, view back: where only one of them is
+/// longer than 1, the softmax of that axis.
+template <typename Softmax> bool liftSoftmax(Operation *op, Softmax inner, RuleRewriter &rewriter) {
+  Operation *first = inner.getX().getDefiningOp();
+  auto between = rankedType(inner.getX());
+  if (!isView(first) || !inner->hasOneUse() || !haveSameType(op->getResult(0), first->getOperand(0)) || !between ||
+      between.getRank() == 0 || axisOf(inner, between.getRank()) != between.getRank() - 1)
+    return false;
+  SmallVector<DimExpr> dims = dimsOf(rankedType(first->getOperand(0)));
+  while (dims.size() > 1 && isOne(dims.back()))
+    dims.pop_back();
+  if (dims.empty() || dims.back() != dimsOf(between).back())
+    return false;
+  rewriter.replaceWith<Softmax>(op, {first, inner}, "the softmax of one axis", op->getResult(0).getType(),
+                                first->getOperand(0), rewriter.getI64IntegerAttr(int64_t(dims.size()) - 1));
+  return true;
+}
+
 bool simplifyView(Operation *op, RuleRewriter &rewriter) {
-  if (dropIfUnchanged(op, rewriter, "the shape stays"))
+  if (rewriter.dropIfUnchanged(op, "the shape stays"))
     return true;
   Operation *inner = op->getOperand(0).getDefiningOp();
+  if (auto softmax = dyn_cast_or_null<SoftmaxOp>(inner))
+    return liftSoftmax(op, softmax, rewriter);
+  if (auto softmax = dyn_cast_or_null<LogSoftmaxOp>(inner))
+    return liftSoftmax(op, softmax, rewriter);
+  if (auto hardmax = dyn_cast_or_null<HardmaxOp>(inner))
+    return liftSoftmax(op, hardmax, rewriter);
   if (!isView(inner))
     return false;
   if (StringRef why = viewRefusal(op, inner); !why.empty()) {
@@ -86,65 +100,19 @@ bool simplifyView(Operation *op, RuleRewriter &rewriter) {
   return true;
 }
 
-// --- concat, split, pad, tile, resize --------------------------------------------------------------------------------
-
-int64_t axisOf(Operation *op, int64_t rank) {
-  int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
-  return axis < 0 ? axis + rank : axis;
-}
-
-/// An inner concat on the same axis with one use joins; inputs of length 0 go.
-bool simplifyConcat(ConcatOp op, RuleRewriter &rewriter) {
-  auto type = rankedType(op.getResult());
-  if (!type || type.getRank() == 0)
-    return false;
-  int64_t axis = axisOf(op, type.getRank());
-  SmallVector<Value> inputs;
-  SmallVector<Operation *> joined;
-  for (Value input : op.getInputs()) {
-    auto inputType = rankedType(input);
-    if (!inputType)
-      return false;
-    auto inner = input.getDefiningOp<ConcatOp>();
-    if (inner && input.hasOneUse() && axisOf(inner, type.getRank()) == axis) {
-      llvm::append_range(inputs, inner.getInputs());
-      joined.push_back(inner);
-    } else if (inputType.getDimSize(axis) != 0) {
-      inputs.push_back(input);
-    }
-  }
-  if (inputs.empty())
-    inputs.push_back(op.getInputs()[0]); // all empty: one of them is the result
-  if (inputs.size() == 1 && haveSameType(inputs[0], op.getResult())) {
-    rewriter.replace(op, inputs[0], "joined one input");
-    return true;
-  }
-  if (inputs.size() == op.getInputs().size() && joined.empty())
-    return false;
-  rewriter.replaceWith<ConcatOp>(op, joined, "joined fewer inputs", op.getType(), inputs,
-                                 rewriter.getI64IntegerAttr(axis));
-  return true;
-}
-
-bool simplifySplit(SplitOp op, RuleRewriter &rewriter) {
-  return op.getNumResults() == 1 && dropIfUnchanged(op, rewriter, "split into one");
-}
-
-bool allAre(Value value, int64_t number) {
-  auto numbers = value ? constantIntegers(value) : std::nullopt;
-  return numbers && llvm::all_of(*numbers, [&](int64_t n) { return n == number; });
-}
+// --- pad, tile, expand, resize
+// -----------------------------------------------------------------------------------------
 
 bool simplifyPad(PadOp op, RuleRewriter &rewriter) {
-  return allAre(op.getPads(), 0) && dropIfUnchanged(op, rewriter, "padded by nothing");
+  return areAll(op.getPads(), 0) && rewriter.dropIfUnchanged(op, "padded by nothing");
 }
 
 bool simplifyTile(TileOp op, RuleRewriter &rewriter) {
-  return allAre(op.getRepeats(), 1) && dropIfUnchanged(op, rewriter, "repeated once");
+  return areAll(op.getRepeats(), 1) && rewriter.dropIfUnchanged(op, "repeated once");
 }
 
 bool simplifyExpand(ExpandOp op, RuleRewriter &rewriter) {
-  return dropIfUnchanged(op, rewriter, "expanded to its own shape");
+  return rewriter.dropIfUnchanged(op, "expanded to its own shape");
 }
 
 bool simplifyResize(ResizeOp op, RuleRewriter &rewriter) {
@@ -155,81 +123,7 @@ bool simplifyResize(ResizeOp op, RuleRewriter &rewriter) {
     if (!numbers || !llvm::all_of(*numbers, [](double scale) { return scale == 1; }))
       return false;
   }
-  return dropIfUnchanged(op, rewriter, "resized to its own size");
-}
-
-// --- slices ----------------------------------------------------------------------------------------------------------
-
-/// Elements start, start + step, ... of one axis, `length` of them.
-struct Range {
-  int64_t start, step, length;
-};
-
-/// The slice as one range per axis; nothing unless everything is a number.
-std::optional<SmallVector<Range>> rangesOf(SliceOp op) {
-  auto type = rankedType(op.getX()), resultType = rankedType(op.getResult());
-  if (!type || !resultType || !type.hasStaticShape() || !resultType.hasStaticShape())
-    return std::nullopt;
-  auto bound = [&](unsigned i) -> std::optional<SmallVector<int64_t>> {
-    Value value = operandOf(op, i);
-    return value ? constantIntegers(value) : std::nullopt;
-  };
-  auto starts = bound(1), ends = bound(2), axes = bound(3), steps = bound(4);
-  if (!starts || !ends || (operandOf(op, 3) && !axes) || (operandOf(op, 4) && !steps))
-    return std::nullopt;
-  SmallVector<Range> ranges;
-  for (int64_t size : type.getShape())
-    ranges.push_back({0, 1, size});
-  for (size_t i = 0; i < starts->size(); ++i) {
-    int64_t axis = axes ? (*axes)[i] : int64_t(i);
-    if (axis < 0)
-      axis += type.getRank();
-    if (axis < 0 || axis >= type.getRank())
-      return std::nullopt;
-    int64_t size = type.getDimSize(axis), step = steps ? (*steps)[i] : 1, start = (*starts)[i];
-    if (start < 0)
-      start += size;
-    start = step > 0 ? std::clamp<int64_t>(start, 0, size) : std::clamp<int64_t>(start, 0, size - 1);
-    ranges[axis] = {start, step, resultType.getDimSize(axis)};
-  }
-  return ranges;
-}
-
-bool isWhole(const Range &range, int64_t size) { return range.start == 0 && range.step == 1 && range.length == size; }
-
-bool simplifySlice(SliceOp op, RuleRewriter &rewriter) {
-  Value steps = operandOf(op, 4);
-  if ((!steps || allAre(steps, 1)) && dropIfUnchanged(op, rewriter, "sliced the whole"))
-    return true;
-  auto inner = op.getX().getDefiningOp<SliceOp>();
-  if (!inner)
-    return false;
-  auto outerRanges = rangesOf(op), innerRanges = rangesOf(inner);
-  if (!outerRanges || !innerRanges) {
-    rewriter.refuse(op, "a slice of a slice whose bounds are not all numbers");
-    return false;
-  }
-  auto source = rankedType(inner.getX());
-  SmallVector<int64_t> starts, ends, axes, strides;
-  for (auto [axis, pair] : llvm::enumerate(llvm::zip(*innerRanges, *outerRanges))) {
-    auto [first, second] = pair;
-    Range range{first.start + first.step * second.start, first.step * second.step, second.length};
-    if (range.length == 0)
-      range = {0, 1, 0};
-    if (isWhole(range, source.getDimSize(axis)))
-      continue;
-    int64_t end = range.start + range.length * range.step;
-    starts.push_back(range.start);
-    ends.push_back(end < 0 ? std::numeric_limits<int64_t>::min() : end);
-    axes.push_back(axis);
-    strides.push_back(range.step);
-  }
-  rewriter.setInsertionPoint(op);
-  Location loc = rewriter.fused(op, {inner});
-  SmallVector<Value> bounds{makeIntegers(rewriter, loc, starts), makeIntegers(rewriter, loc, ends),
-                            makeIntegers(rewriter, loc, axes), makeIntegers(rewriter, loc, strides)};
-  rewriter.replaceWith<SliceOp>(op, {inner}, "two slices in one", op.getType(), inner.getX(), bounds);
-  return true;
+  return rewriter.dropIfUnchanged(op, "resized to its own size");
 }
 
 // --- broadcasts ------------------------------------------------------------------------------------------------------
@@ -273,13 +167,10 @@ struct SimplifyMovement : impl::SimplifyMovementBase<SimplifyMovement> {
     RuleSet rules;
     rules.add<TransposeOp>(simplifyTranspose);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(simplifyView);
-    rules.add<ConcatOp>(simplifyConcat);
-    rules.add<SplitOp>(simplifySplit);
     rules.add<PadOp>(simplifyPad);
     rules.add<TileOp>(simplifyTile);
     rules.add<ExpandOp>(simplifyExpand);
     rules.add<ResizeOp>(simplifyResize);
-    rules.add<SliceOp>(simplifySlice);
     rules.addFor<AddOp, SubOp, MulOp, DivOp, PowOp, ModOp, AndOp, OrOp, XorOp, EqualOp, GreaterOp, LessOp,
                  GreaterOrEqualOp, LessOrEqualOp, WhereOp, SumOp, MaxOp, MinOp, MeanOp>(dropExpandedOperand);
     rules.apply(getOperation(), report);

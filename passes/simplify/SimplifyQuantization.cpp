@@ -7,6 +7,7 @@
 //   firn.mul(firn.sub(firn.cast %q, %z), %s)      ==>   firn.dequantize_linear %q, %s, %z'
 //   firn.gather(firn.dequantize_linear %q, %s)    ==>   firn.dequantize_linear(firn.gather %q), %s, or with a scale per
 //                                                       row firn.mul(firn.cast(firn.gather %q), firn.gather %s)
+//   firn.quantize_linear(firn.dequantize_linear %q, %s), %s   ==>   %q, whatever moves it in between
 //   firn.transpose(firn.dequantize_linear %q)     ==>   firn.dequantize_linear(firn.transpose %q)
 #include "passes/Passes.h"
 #include "passes/Quantized.h"
@@ -234,6 +235,62 @@ bool viewFirst(Operation *op, RuleRewriter &rewriter) {
   return true;
 }
 
+// --- there and back --------------------------------------------------------------------------------------------------
+
+/// Whether integers of up to 16 bits come back when they are converted by these scales and quantised again: the product
+/// and the quotient are each off by 2^-24 at most, 65535 times that is less than a half.
+bool comeBack(Value scale, Type integer) {
+  auto type = rankedType(scale);
+  if (!type || !type.getElementType().isF32() || integer.getIntOrFloatBitWidth() > 16 || !isa<IntegerType>(integer))
+    return false;
+  auto numbers = numbersOf(scale, 1 << 20);
+  return numbers && llvm::all_of(*numbers, [](double s) { return s > 1e-30 && s < 1e30; });
+}
+
+bool isSameConstant(Value a, Value b) {
+  if (a == b)
+    return true;
+  ElementsAttr x = a ? constantOf(a) : ElementsAttr(), y = b ? constantOf(b) : ElementsAttr();
+  return x && x == y;
+}
+
+/// Integers that become numbers, move, and become the same integers again only move.
+bool dropRoundTrip(QuantizeLinearOp op, RuleRewriter &rewriter) {
+  SmallVector<Operation *> movements;
+  Value x = op.getX();
+  while (isa_and_nonnull<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp, TransposeOp>(x.getDefiningOp()) &&
+         x.hasOneUse()) {
+    movements.push_back(x.getDefiningOp());
+    x = movements.back()->getOperand(0);
+  }
+  auto back = x.getDefiningOp<DequantizeLinearOp>();
+  auto from = back ? rankedType(back.getX()) : RankedTensorType(), to = rankedType(op.getResult());
+  if (!from || !to || from.getElementType() != to.getElementType() || !comeBack(op.getScale(), to.getElementType()))
+    return false;
+  auto zeroOf = [](Operation *conversion) { return operandOf(conversion, 2); };
+  bool isOneScale = rankedType(op.getScale()).getNumElements() == 1;
+  bool isAlike = isSameConstant(op.getScale(), back.getScale()) &&
+                 (zeroOf(op) ? zeroOf(back) && isSameConstant(zeroOf(op), zeroOf(back)) : !zeroOf(back)) &&
+                 op.getBlockSize() == 0 && back.getBlockSize() == 0 &&
+                 (isOneScale || (movements.empty() && op.getAxis() == back.getAxis()));
+  if (!isAlike) {
+    rewriter.refuse(op, "quantised by other parameters than before");
+    return false;
+  }
+  rewriter.setInsertionPoint(op);
+  Value moved = back.getX();
+  for (Operation *movement : llvm::reverse(movements)) {
+    OperationState state(movement->getLoc(), movement->getName());
+    state.operands.assign(movement->operand_begin(), movement->operand_end());
+    state.operands[0] = moved;
+    state.addTypes(tensorType(from.getElementType(), dimsOf(rankedType(movement->getResult(0)))));
+    state.attributes = NamedAttrList(movement->getAttrs());
+    moved = rewriter.create(state)->getResult(0);
+  }
+  rewriter.replace(op, moved, "quantised as it was before");
+  return true;
+}
+
 struct SimplifyQuantization : impl::SimplifyQuantizationBase<SimplifyQuantization> {
   using SimplifyQuantizationBase::SimplifyQuantizationBase;
 
@@ -241,6 +298,7 @@ struct SimplifyQuantization : impl::SimplifyQuantizationBase<SimplifyQuantizatio
     PassReport report("SimplifyQuantization", limit);
     RuleSet rules;
     rules.add<MulOp>(recogniseConversion);
+    rules.add<QuantizeLinearOp>(dropRoundTrip);
     rules.add<GatherOp>(gatherFirst);
     rules.add<TransposeOp>(transposeFirst);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(viewFirst);

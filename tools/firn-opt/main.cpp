@@ -24,9 +24,16 @@ int main(int argc, char **argv) {
   app.add_option("--passes", options.passes, "run these passes alone, separated by commas")->delimiter(',');
   app.add_option("--skip", options.skipped, "leave out these passes, separated by commas")->delimiter(',');
   app.add_flag("--list-passes", listsPasses, "print the passes in their order and end");
-  app.add_flag("--strict-math", options.strictMath, "no rewriting that changes rounding");
+  auto *strict = app.add_flag("--strict,--strict-math", options.strictMath, "no rewriting that changes rounding");
+  app.add_flag("--fast-math", options.fastMath,
+               "also rewrites that treat numbers as real ones: values may change by rounding, and where they are NaN, "
+               "infinite or -0")
+      ->excludes(strict);
+  app.add_flag("--prune-inputs", options.pruneInputs, "drop inputs that nothing reads");
   app.add_option("--max-growth", options.maxGrowth, "bytes that folding one node may add (default 1048576)")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--allow-growth", options.allowGrowth,
+               "the output may have more bytes than the input (default: what would make it larger is not done)");
   app.add_option("--side-file", options.sideFileBytes,
                  "constants of at least so many bytes go to OUTPUT.data (default: only where they must)")
       ->check(CLI::PositiveNumber);

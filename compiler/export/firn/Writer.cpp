@@ -16,7 +16,7 @@ public:
   Writer(llvm::StringRef path, int64_t threshold, bool text) : sideFile(path), sideFileBytes(threshold), isText(text) {}
 
   void write(const model::Model &model, v1::Model &proto);
-  bool finish(Diagnostics &diagnostics) { return sideFile.finish(diagnostics); }
+  SideFileWriter &side() { return sideFile; }
 
 private:
   void writeGraph(const model::Graph &graph, v1::Graph &proto);
@@ -219,7 +219,8 @@ std::string graphBytes(const model::Graph &graph) {
   return proto.SerializeAsString();
 }
 
-bool writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics) {
+std::optional<int64_t> writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes,
+                                 Diagnostics &diagnostics) {
   bool isText = path.ends_with(".fpbtxt");
   // In a text file, bytes are escapes that nobody reads: what is longer than a few lines goes beside it.
   int64_t threshold = isText && sideFileBytes == 0 ? 4096 : sideFileThreshold(sideFileBytes, model);
@@ -232,14 +233,14 @@ bool writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFile
     printer.SetUseShortRepeatedPrimitives(true);
     if (!printer.PrintToString(proto, &bytes)) {
       diagnostics.error("export.size", "the model cannot be written as text");
-      return false;
+      return std::nullopt;
     }
   } else if (!proto.SerializeToString(&bytes)) {
     diagnostics.error("export.size", "the model is larger than 2 GiB, which no protobuf message may be",
                       "write the weights to a side file");
-    return false;
+    return std::nullopt;
   }
-  return writer.finish(diagnostics) && writeFile(path, bytes, diagnostics);
+  return writeWithSideFile(path, bytes, writer.side(), diagnostics);
 }
 
 } // namespace firn

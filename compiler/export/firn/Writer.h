@@ -12,7 +12,8 @@ namespace firn {
 /// they are.
 std::string graphBytes(const model::Graph &graph);
 
-bool writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics);
+std::optional<int64_t> writeFirn(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes,
+                                 Diagnostics &diagnostics);
 
 } // namespace firn
 #endif

@@ -22,7 +22,7 @@ public:
   Writer(llvm::StringRef path, int64_t threshold) : sideFile(path), sideFileBytes(threshold) {}
 
   void write(const model::Model &model, onnx::ModelProto &proto);
-  bool finish(Diagnostics &diagnostics) { return sideFile.finish(diagnostics); }
+  SideFileWriter &side() { return sideFile; }
 
 private:
   void writeGraph(const model::Graph &graph, onnx::GraphProto &proto);
@@ -215,7 +215,8 @@ void Writer::write(const model::Model &model, onnx::ModelProto &proto) {
 
 } // namespace
 
-bool writeOnnx(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics) {
+std::optional<int64_t> writeOnnx(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes,
+                                 Diagnostics &diagnostics) {
   Writer writer(path, sideFileThreshold(sideFileBytes, model));
   onnx::ModelProto proto;
   writer.write(model, proto);
@@ -223,9 +224,9 @@ bool writeOnnx(const model::Model &model, llvm::StringRef path, int64_t sideFile
   if (!proto.SerializeToString(&bytes)) {
     diagnostics.error("export.size", "the model is larger than 2 GiB, which no protobuf message may be",
                       "write the weights to a side file");
-    return false;
+    return std::nullopt;
   }
-  return writer.finish(diagnostics) && writeFile(path, bytes, diagnostics);
+  return writeWithSideFile(path, bytes, writer.side(), diagnostics);
 }
 
 } // namespace firn

@@ -7,7 +7,8 @@
 
 namespace firn {
 
-bool writeOnnx(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes, Diagnostics &diagnostics);
+std::optional<int64_t> writeOnnx(const model::Model &model, llvm::StringRef path, int64_t sideFileBytes,
+                                 Diagnostics &diagnostics);
 
 } // namespace firn
 #endif

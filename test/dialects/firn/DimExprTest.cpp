@@ -72,6 +72,15 @@ TEST_CASE("min_and_max_absorb_what_they_are_compared_with") {
   CHECK(DimExpr::max(few, m).str() == "max(m, min(512, n))");
 }
 
+TEST_CASE("min_and_max_know_multiples_that_are_zero_together") {
+  DimExpr few = DimExpr::min(DimExpr(512), n), many = DimExpr::max(DimExpr(5), n);
+  CHECK(DimExpr::min(few * n, n) == n); // n = 0: both 0
+  CHECK(DimExpr::max(n * m, few * n * m) == few * n * m);
+  CHECK(DimExpr::min(n * m, n).str() == "min(m*n, n)"); // m may be 0
+  CHECK(DimExpr::min((many - DimExpr(5)) * n, n).str() == "min(max(5, n)*n-5*n, n)");
+  CHECK(DimExpr::min(DimExpr::min(DimExpr(0), n) * n, n).str() == "0");
+}
+
 TEST_CASE("unknown_is_contagious_and_equals_nothing") {
   DimExpr unknown = DimExpr::unknown();
   CHECK((unknown + n).isUnknown());

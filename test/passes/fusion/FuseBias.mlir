@@ -1,5 +1,5 @@
-// RUN: firn-mlir-opt %s --firn-fuse-bias | FileCheck %s
-// RUN: firn-mlir-opt %s --firn-fuse-bias --firn-fuse-bias | FileCheck %s
+// RUN: firn-mlir-opt %s --split-input-file --firn-fuse-bias | FileCheck %s
+// RUN: firn-mlir-opt %s --split-input-file --firn-fuse-bias --firn-fuse-bias | FileCheck %s
 
 // CHECK-LABEL: @fuses_bias_per_channel
 // CHECK: %[[B:.+]] = firn.constant {value = dense<[-1.000000e+00, -2.000000e+00]> : tensor<2xf32>}
@@ -79,4 +79,40 @@ func.func @keeps_bias_that_is_no_constant(%x: tensor<1x1x4xf32>, %b: tensor<1xf3
   %0 = firn.conv %x, %w, %b : (tensor<1x1x4xf32>, tensor<1x1x1xf32>, tensor<1xf32>) -> tensor<1x1x4xf32>
   %1 = firn.add %0, %c : (tensor<1x1x4xf32>, tensor<f32>) -> tensor<1x1x4xf32>
   return %1 : tensor<1x1x4xf32>
+}
+
+// -----
+
+module attributes {firn.stays_graph} {
+
+// CHECK-LABEL: @a_product_and_a_sum_are_a_gemm
+// CHECK: %[[Y:.+]] = firn.gemm %arg0, %arg1, %arg2
+// CHECK: return %[[Y]]
+func.func @a_product_and_a_sum_are_a_gemm(%a: tensor<?x3xf32, #firn.dims<["n", ""]>>, %b: tensor<3x4xf32>, %c: tensor<4xf32>) -> tensor<?x4xf32, #firn.dims<["n", ""]>> {
+  %0 = firn.matmul %a, %b : (tensor<?x3xf32, #firn.dims<["n", ""]>>, tensor<3x4xf32>) -> tensor<?x4xf32, #firn.dims<["n", ""]>>
+  %1 = firn.add %c, %0 : (tensor<4xf32>, tensor<?x4xf32, #firn.dims<["n", ""]>>) -> tensor<?x4xf32, #firn.dims<["n", ""]>>
+  return %1 : tensor<?x4xf32, #firn.dims<["n", ""]>>
+}
+
+// Products of more than two matrices, sums that enlarge, integers.
+// CHECK-LABEL: @other_products_stay
+// CHECK-NOT: firn.gemm
+// CHECK: return
+func.func @other_products_stay(%a: tensor<2x1x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x2x4xf32>, %i: tensor<2x3xi32>, %j: tensor<3x4xi32>, %k: tensor<4xi32>) -> (tensor<2x2x4xf32>, tensor<2x4xi32>) {
+  %0 = firn.matmul %a, %b : (tensor<2x1x3xf32>, tensor<3x4xf32>) -> tensor<2x1x4xf32>
+  %1 = firn.add %0, %c : (tensor<2x1x4xf32>, tensor<2x2x4xf32>) -> tensor<2x2x4xf32>
+  %2 = firn.matmul %i, %j : (tensor<2x3xi32>, tensor<3x4xi32>) -> tensor<2x4xi32>
+  %3 = firn.add %2, %k : (tensor<2x4xi32>, tensor<4xi32>) -> tensor<2x4xi32>
+  return %1, %3 : tensor<2x2x4xf32>, tensor<2x4xi32>
+}
+
+// CHECK-LABEL: @a_sum_that_enlarges_stays
+// CHECK: firn.matmul
+// CHECK: firn.add
+func.func @a_sum_that_enlarges_stays(%a: tensor<1x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %0 = firn.matmul %a, %b : (tensor<1x3xf32>, tensor<3x4xf32>) -> tensor<1x4xf32>
+  %1 = firn.add %0, %c : (tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+
 }

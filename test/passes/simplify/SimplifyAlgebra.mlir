@@ -164,3 +164,14 @@ func.func @works_inside_branches(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2x
   }
   return %0 : tensor<2xf32>
 }
+
+// CHECK-LABEL: @ones_of_an_open_shape_are_neutral
+// CHECK: %[[Y:.+]] = firn.relu %arg0
+// CHECK: return %[[Y]]
+func.func @ones_of_an_open_shape_are_neutral(%x: tensor<?xf32, #firn.dims<["n"]>>) -> tensor<?xf32, #firn.dims<["n"]>> {
+  %shape = firn.shape %x : (tensor<?xf32, #firn.dims<["n"]>>) -> tensor<1xi64>
+  %ones = firn.constant_of_shape %shape {value = dense<1.0> : tensor<1xf32>} : (tensor<1xi64>) -> tensor<?xf32, #firn.dims<["n"]>>
+  %0 = firn.mul %x, %ones : (tensor<?xf32, #firn.dims<["n"]>>, tensor<?xf32, #firn.dims<["n"]>>) -> tensor<?xf32, #firn.dims<["n"]>>
+  %1 = firn.relu %0 : (tensor<?xf32, #firn.dims<["n"]>>) -> tensor<?xf32, #firn.dims<["n"]>>
+  return %1 : tensor<?xf32, #firn.dims<["n"]>>
+}

@@ -82,9 +82,11 @@ func.func @loop_of_one_trip(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<?x2xf32
   return %0#0, %0#1 : tensor<2xf32>, tensor<?x2xf32>
 }
 
-// CHECK-LABEL: @keeps_a_loop_of_two_trips
-// CHECK: firn.loop
-func.func @keeps_a_loop_of_two_trips(%x: tensor<2xf32>) -> tensor<2xf32> {
+// CHECK-LABEL: @writes_out_a_loop_of_two_trips
+// CHECK: %[[E:.+]] = firn.exp %arg0
+// CHECK: %[[F:.+]] = firn.exp %[[E]]
+// CHECK: return %[[F]]
+func.func @writes_out_a_loop_of_two_trips(%x: tensor<2xf32>) -> tensor<2xf32> {
   %n = firn.constant {value = dense<2> : tensor<i64>} : tensor<i64>
   %none = firn.absent : none
   %0 = firn.loop %n, %none, %x : (tensor<i64>, none, tensor<2xf32>) -> tensor<2xf32> {
@@ -107,4 +109,34 @@ func.func @keeps_a_loop_whose_length_others_are_measured_in(%x: tensor<2xf32>) -
   }
   %d = firn.dim_values ["u3.0.0"] : tensor<1xi64>
   return %0, %d : tensor<?x2xf32, #firn.dims<["u3.0.0", ""]>>, tensor<1xi64>
+}
+
+// CHECK-LABEL: @writes_out_a_short_loop
+// CHECK-NOT: firn.loop
+// CHECK: %[[A:.+]] = firn.add %arg0, %arg0
+// CHECK: %[[B:.+]] = firn.add %[[A]], %[[A]]
+// CHECK: %[[S:.+]] = firn.concat
+// CHECK: return %[[B]], %[[S]]
+func.func @writes_out_a_short_loop(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2x2xf32>) {
+  %trips = firn.constant {value = dense<2> : tensor<i64>} : tensor<i64>
+  %true = firn.constant {value = dense<true> : tensor<i1>} : tensor<i1>
+  %0:2 = firn.loop %trips, %true, %x : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2x2xf32>) {
+  ^bb0(%i: tensor<i64>, %go: tensor<i1>, %c: tensor<2xf32>):
+    %1 = firn.add %c, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    firn.yield %go, %1, %c : tensor<i1>, tensor<2xf32>, tensor<2xf32>
+  }
+  return %0#0, %0#1 : tensor<2xf32>, tensor<2x2xf32>
+}
+
+// CHECK-LABEL: @a_long_loop_stays
+// CHECK: firn.loop
+func.func @a_long_loop_stays(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %trips = firn.constant {value = dense<100> : tensor<i64>} : tensor<i64>
+  %true = firn.constant {value = dense<true> : tensor<i1>} : tensor<i1>
+  %0 = firn.loop %trips, %true, %x : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> tensor<2xf32> {
+  ^bb0(%i: tensor<i64>, %go: tensor<i1>, %c: tensor<2xf32>):
+    %1 = firn.add %c, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    firn.yield %go, %1 : tensor<i1>, tensor<2xf32>
+  }
+  return %0 : tensor<2xf32>
 }

@@ -51,66 +51,6 @@ func.func @keeps_views_whose_size_only_running_finds(%x: tensor<2x3x4xf32>, %s: 
   return %1 : tensor<?x?xf32, #firn.dims<["u7.0.0", "u7.0.1"]>>
 }
 
-// CHECK-LABEL: @drops_movements_of_nothing
-// CHECK: %[[R:.+]] = firn.relu %arg0
-// CHECK-NEXT: return %[[R]]
-func.func @drops_movements_of_nothing(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-  %pads = firn.constant {value = dense<0> : tensor<4xi64>} : tensor<4xi64>
-  %ones = firn.constant {value = dense<1> : tensor<2xi64>} : tensor<2xi64>
-  %shape = firn.constant {value = dense<[2, 1]> : tensor<2xi64>} : tensor<2xi64>
-  %starts = firn.constant {value = dense<0> : tensor<1xi64>} : tensor<1xi64>
-  %ends = firn.constant {value = dense<9> : tensor<1xi64>} : tensor<1xi64>
-  %scales = firn.constant {value = dense<1.0> : tensor<2xf32>} : tensor<2xf32>
-  %none = firn.absent : none
-  %r = firn.relu %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  %0 = firn.pad %r, %pads : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<2x3xf32>
-  %1 = firn.tile %0, %ones : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
-  %2 = firn.expand %1, %shape : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
-  %3 = firn.slice %2, %starts, %ends : (tensor<2x3xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<2x3xf32>
-  %4 = firn.concat %3 {axis = -1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  %5 = firn.split %4 : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  %6 = firn.resize %5, %none, %scales : (tensor<2x3xf32>, none, tensor<2xf32>) -> tensor<2x3xf32>
-  return %6 : tensor<2x3xf32>
-}
-
-// CHECK-LABEL: @reversal_is_no_whole_slice
-// CHECK: firn.slice
-func.func @reversal_is_no_whole_slice(%x: tensor<3xf32>) -> tensor<3xf32> {
-  %starts = firn.constant {value = dense<-1> : tensor<1xi64>} : tensor<1xi64>
-  %ends = firn.constant {value = dense<-9223372036854775808> : tensor<1xi64>} : tensor<1xi64>
-  %axes = firn.constant {value = dense<0> : tensor<1xi64>} : tensor<1xi64>
-  %steps = firn.constant {value = dense<-1> : tensor<1xi64>} : tensor<1xi64>
-  %0 = firn.slice %x, %starts, %ends, %axes, %steps : (tensor<3xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<3xf32>
-  return %0 : tensor<3xf32>
-}
-
-// Elements 2, 3, ..., 7 in reverse, every second one: 7, 5, 3.
-// CHECK-LABEL: @merges_slices
-// CHECK: %[[S:.+]] = firn.constant {value = dense<[7, 1]> : tensor<2xi64>}
-// CHECK-NEXT: %[[E:.+]] = firn.constant {value = dense<[1, 2]> : tensor<2xi64>}
-// CHECK-NEXT: %[[A:.+]] = firn.constant {value = dense<[0, 1]> : tensor<2xi64>}
-// CHECK-NEXT: %[[P:.+]] = firn.constant {value = dense<[-2, 1]> : tensor<2xi64>}
-// CHECK: firn.slice %arg0, %[[S]], %[[E]], %[[A]], %[[P]]
-func.func @merges_slices(%x: tensor<9x4xf32>) -> tensor<3x1xf32> {
-  %two = firn.constant {value = dense<2> : tensor<1xi64>} : tensor<1xi64>
-  %eight = firn.constant {value = dense<8> : tensor<1xi64>} : tensor<1xi64>
-  %starts = firn.constant {value = dense<[-1, 1]> : tensor<2xi64>} : tensor<2xi64>
-  %ends = firn.constant {value = dense<[-100, 2]> : tensor<2xi64>} : tensor<2xi64>
-  %axes = firn.constant {value = dense<[0, -1]> : tensor<2xi64>} : tensor<2xi64>
-  %steps = firn.constant {value = dense<[-2, 1]> : tensor<2xi64>} : tensor<2xi64>
-  %0 = firn.slice %x, %two, %eight : (tensor<9x4xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x4xf32>
-  %1 = firn.slice %0, %starts, %ends, %axes, %steps : (tensor<6x4xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<3x1xf32>
-  return %1 : tensor<3x1xf32>
-}
-
-// CHECK-LABEL: @joins_concats
-// CHECK: firn.concat %arg0, %arg1, %arg0 {axis = 0 : i64}
-func.func @joins_concats(%x: tensor<2xf32>, %y: tensor<3xf32>, %z: tensor<0xf32>) -> tensor<7xf32> {
-  %0 = firn.concat %x, %y {axis = 0 : i64} : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
-  %1 = firn.concat %0, %z, %x {axis = -1 : i64} : (tensor<5xf32>, tensor<0xf32>, tensor<2xf32>) -> tensor<7xf32>
-  return %1 : tensor<7xf32>
-}
-
 // CHECK-LABEL: @drops_expand_before_broadcast
 // CHECK: firn.add %arg0, %arg1
 func.func @drops_expand_before_broadcast(%x: tensor<1x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x3xf32> {
@@ -127,4 +67,43 @@ func.func @keeps_expand_that_gives_the_shape(%x: tensor<1x3xf32>, %y: tensor<3xf
   %0 = firn.expand %x, %shape : (tensor<1x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   %1 = firn.add %0, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
   return %1 : tensor<2x3xf32>
+}
+
+// All axes behind the first as one, but only one of them is longer than 1.
+// CHECK-LABEL: @drops_movements_of_nothing
+// CHECK: %[[R:.+]] = firn.relu %arg0
+// CHECK-NEXT: return %[[R]]
+func.func @drops_movements_of_nothing(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %pads = firn.constant {value = dense<0> : tensor<4xi64>} : tensor<4xi64>
+  %ones = firn.constant {value = dense<1> : tensor<2xi64>} : tensor<2xi64>
+  %shape = firn.constant {value = dense<[2, 1]> : tensor<2xi64>} : tensor<2xi64>
+  %scales = firn.constant {value = dense<1.0> : tensor<2xf32>} : tensor<2xf32>
+  %none = firn.absent : none
+  %r = firn.relu %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %0 = firn.pad %r, %pads : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<2x3xf32>
+  %1 = firn.tile %0, %ones : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %2 = firn.expand %1, %shape : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %6 = firn.resize %2, %none, %scales : (tensor<2x3xf32>, none, tensor<2xf32>) -> tensor<2x3xf32>
+  return %6 : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: @softmax_between_views_is_one_of_an_axis
+// CHECK: %[[S:.+]] = firn.softmax %arg0 {axis = 1 : i64}
+// CHECK: return %[[S]]
+func.func @softmax_between_views_is_one_of_an_axis(%x: tensor<?x10x1x1xf32, #firn.dims<["n", "", "", ""]>>) -> tensor<?x10x1x1xf32, #firn.dims<["n", "", "", ""]>> {
+  %0 = firn.flatten %x {axis = 1 : i64} : (tensor<?x10x1x1xf32, #firn.dims<["n", "", "", ""]>>) -> tensor<?x10xf32, #firn.dims<["n", ""]>>
+  %1 = firn.softmax %0 {axis = -1 : i64} : (tensor<?x10xf32, #firn.dims<["n", ""]>>) -> tensor<?x10xf32, #firn.dims<["n", ""]>>
+  %2 = firn.reshape %1 : (tensor<?x10xf32, #firn.dims<["n", ""]>>) -> tensor<?x10x1x1xf32, #firn.dims<["n", "", "", ""]>>
+  return %2 : tensor<?x10x1x1xf32, #firn.dims<["n", "", "", ""]>>
+}
+
+// CHECK-LABEL: @softmax_of_two_axes_stays_between_views
+// CHECK: firn.flatten
+// CHECK: firn.softmax
+// CHECK: firn.reshape
+func.func @softmax_of_two_axes_stays_between_views(%x: tensor<2x10x3xf32>) -> tensor<2x10x3xf32> {
+  %0 = firn.flatten %x {axis = 1 : i64} : (tensor<2x10x3xf32>) -> tensor<2x30xf32>
+  %1 = firn.softmax %0 {axis = -1 : i64} : (tensor<2x30xf32>) -> tensor<2x30xf32>
+  %2 = firn.reshape %1 : (tensor<2x30xf32>) -> tensor<2x10x3xf32>
+  return %2 : tensor<2x10x3xf32>
 }

@@ -168,3 +168,33 @@ func.func @picks_rows_of_16_bit_floats(%i: tensor<1xi64>) -> tensor<1x3xf32> {
   %1 = firn.gather %0, %i : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<1x3xf32>
   return %1 : tensor<1x3xf32>
 }
+
+// CHECK-LABEL: @quantised_again_is_what_it_was
+// CHECK: %[[T:.+]] = firn.transpose %arg0 : (tensor<2x3xui8>) -> tensor<3x2xui8>
+// CHECK: return %[[T]]
+func.func @quantised_again_is_what_it_was(%x: tensor<2x3xui8>) -> tensor<3x2xui8> {
+  %s = firn.constant {value = dense<0.1> : tensor<f32>} : tensor<f32>
+  %z = firn.constant {value = dense<7> : tensor<ui8>} : tensor<ui8>
+  %0 = firn.dequantize_linear %x, %s, %z : (tensor<2x3xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3xf32>
+  %1 = firn.transpose %0 : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = firn.quantize_linear %1, %s, %z : (tensor<3x2xf32>, tensor<f32>, tensor<ui8>) -> tensor<3x2xui8>
+  return %2 : tensor<3x2xui8>
+}
+
+// Another scale, another zero point; 32-bit integers do not come back through f32.
+// CHECK-LABEL: @quantised_otherwise_stays
+// CHECK-COUNT-3: firn.quantize_linear
+func.func @quantised_otherwise_stays(%x: tensor<3xui8>, %y: tensor<3xi16>) -> (tensor<3xui8>, tensor<3xui8>, tensor<3xi16>) {
+  %s = firn.constant {value = dense<0.1> : tensor<f32>} : tensor<f32>
+  %t = firn.constant {value = dense<0.2> : tensor<f32>} : tensor<f32>
+  %tiny = firn.constant {value = dense<1.0e-40> : tensor<f32>} : tensor<f32>
+  %z = firn.constant {value = dense<7> : tensor<ui8>} : tensor<ui8>
+  %u = firn.constant {value = dense<8> : tensor<ui8>} : tensor<ui8>
+  %w = firn.constant {value = dense<0> : tensor<i16>} : tensor<i16>
+  %0 = firn.dequantize_linear %x, %s, %z : (tensor<3xui8>, tensor<f32>, tensor<ui8>) -> tensor<3xf32>
+  %1 = firn.quantize_linear %0, %t, %z : (tensor<3xf32>, tensor<f32>, tensor<ui8>) -> tensor<3xui8>
+  %2 = firn.quantize_linear %0, %s, %u : (tensor<3xf32>, tensor<f32>, tensor<ui8>) -> tensor<3xui8>
+  %3 = firn.dequantize_linear %y, %tiny, %w : (tensor<3xi16>, tensor<f32>, tensor<i16>) -> tensor<3xf32>
+  %4 = firn.quantize_linear %3, %tiny, %w : (tensor<3xf32>, tensor<f32>, tensor<i16>) -> tensor<3xi16>
+  return %1, %2, %4 : tensor<3xui8>, tensor<3xui8>, tensor<3xi16>
+}
