@@ -116,7 +116,9 @@ void inferSqueeze(Inference &inference) {
     }
     for (const DimExpr &e : *axes) {
       auto axis = inference.axis(e.constant(), x->size());
-      if (!axis)
+      if (axis && x->empty())
+        inference.error("expected an axis of length 1 to squeeze, found a scalar");
+      if (!axis || x->empty())
         return;
       const DimExpr &dim = (*x)[*axis];
       if (dim.isConstant() && dim.constant() != 1) // C1
@@ -369,7 +371,9 @@ void inferPad(Inference &inference) {
     return inference.error("expected " + Twine(2 * axes->size()) + " pads, found " + Twine(pads->size()));
   for (size_t i = 0; i < axes->size(); ++i) {
     auto axis = inference.axis((*axes)[i].constant(), x->size());
-    if (!axis)
+    if (axis && x->empty())
+      inference.error("expected an axis to pad, found a scalar");
+    if (!axis || x->empty())
       return;
     DimExpr &dim = (*x)[*axis];
     dim = dim + (*pads)[i] + (*pads)[i + axes->size()];
@@ -542,7 +546,9 @@ void inferResize(Inference &inference) {
   if (auto given = inference.intsAttribute("axes")) {
     for (int64_t a : *given) {
       auto axis = inference.axis(a, x->size());
-      if (!axis)
+      if (axis && x->empty())
+        inference.error("expected an axis to resize, found a scalar");
+      if (!axis || x->empty())
         return;
       axes.push_back(*axis);
     }
