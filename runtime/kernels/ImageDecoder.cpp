@@ -159,12 +159,13 @@ int32_t decode(firn_call *call, bool wantsPixels, Picture *picture) {
     return decodePnm(call, file, wantsPixels, picture);
   if (file.startsWith("II*\0", 4) || file.startsWith("MM\0*", 4))
     return decodeTiff(call, file, wantsPixels, picture);
-  const char *known = file.startsWith("RIFF", 4)                                               ? "WebP"
-                      : file.startsWith("\0\0\0\x0cjP  ", 8) || file.startsWith("\xff\x4f", 2) ? "JPEG 2000"
-                      : file.startsWith("GIF8", 4)                                             ? "GIF"
-                                                                                               : nullptr;
+  if (file.startsWith("RIFF", 4) && file.left() >= 12 && memcmp(file.at + 8, "WEBP", 4) == 0)
+    return decodeWebp(call, file, wantsPixels, picture);
+  const char *known = file.startsWith("\0\0\0\x0cjP  ", 8) || file.startsWith("\xff\x4f", 2) ? "JPEG 2000"
+                      : file.startsWith("GIF8", 4)                                           ? "GIF"
+                                                                                             : nullptr;
   return fail(call, known ? FIRN_CALL_UNSUPPORTED : FIRN_CALL_INVALID,
-              "the picture is %s: expected PNG, JPEG, BMP, PNM or TIFF", known ? known : "of no known format");
+              "the picture is %s: expected PNG, JPEG, BMP, PNM, TIFF or WebP", known ? known : "of no known format");
 }
 
 int32_t channelsOf(firn_call *call, int32_t *channels) {
