@@ -343,7 +343,8 @@ private:
   Vp8Frame frame = {};
   BoolReader header, partitions[8];
   int32_t partitionCount = 1;
-  bool hasSegments = false, hasSegmentMap = false, isAbsolute = false;
+  bool hasSegments = false, hasSegmentMap = false;
+  bool isAbsolute = true; // segments that tell nothing have quantizer and level 0
   uint8_t segmentProbabilities[3] = {255, 255, 255};
   Segment segments[4] = {};
   int32_t filterLevel = 0, sharpness = 0, filterDelta = 0, splitFilterDelta = 0;
