@@ -391,6 +391,29 @@ DimExpr DimExpr::max(const DimExpr &a, const DimExpr &b) {
   return a.str() < b.str() ? atom(Function::Max, a, b) : atom(Function::Max, b, a);
 }
 
+DimExpr DimExpr::with(const std::map<std::string, DimExpr> &sizes) const {
+  DimExpr sum(0);
+  for (const Term &term : polynomial) {
+    DimExpr product(term.coefficient);
+    for (const AtomRef &atom : term.atoms) {
+      auto at = sizes.find(atom->text);
+      DimExpr self(std::vector<Term>{{1, {atom}}});
+      if (atom->function == Function::Symbol || atom->function == Function::Inverse) {
+        product = product * (at == sizes.end() ? self : at->second);
+        continue;
+      }
+      DimExpr a = atom->args[0].with(sizes), b = atom->args[1].with(sizes);
+      product = product * (atom->function == Function::FloorDiv  ? a.floorDiv(b)
+                           : atom->function == Function::CeilDiv ? a.ceilDiv(b)
+                           : atom->function == Function::Mod     ? a.mod(b)
+                           : atom->function == Function::Min     ? min(a, b)
+                                                                 : max(a, b));
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
 // --- parsing ---------------------------------------------------------------------------------------------------------
 namespace {
 class Parser {

@@ -8,6 +8,7 @@
 #define FIRN_DIALECTS_FIRN_DIMEXPR_H
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -49,6 +50,8 @@ public:
   std::string str() const;
   const std::vector<Term> &terms() const { return polynomial; }
   void collectSymbols(std::set<std::string> &names) const;
+  /// The same with expressions in the place of symbols.
+  DimExpr with(const std::map<std::string, DimExpr> &sizes) const;
   /// Whether this is known to be >= `bound`, dimensions (symbols) being >= 0.
   bool isAtLeast(int64_t bound) const;
 

@@ -19,6 +19,7 @@
 #include "dialects/firn/Lists.h"
 #include "passes/GraphForm.h"
 #include "passes/Passes.h"
+#include "passes/Rules.h"
 #include "passes/fold/MovedElements.h"
 #include "passes/fold/ReferenceCall.h"
 
@@ -78,12 +79,12 @@ public:
       std::optional<int64_t> size = (isNumberFirst ? requirement.a : *requirement.b).asConstant();
       if (!symbol || !size)
         continue;
-      auto [known, isNew] = sizes.try_emplace(*symbol, *size, op);
-      auto [other, place] = known->second;
+      auto [place, isNew] = sizes.try_emplace(*symbol, *size, op);
+      auto [other, node] = place->second;
       if (!isNew && other != *size)
         found.push_back({op,
                          "expected dimension '" + *symbol + "' to have one size, found " + std::to_string(other) +
-                             " in node '" + nodeName(place->getLoc()) + "' and " + std::to_string(*size) + " here",
+                             " in node '" + nodeName(node->getLoc()) + "' and " + std::to_string(*size) + " here",
                          "import.shape"});
     }
     return found;
@@ -99,6 +100,7 @@ private:
   bool keepsAll, foundRanks = false;
   Problems warnings;
   std::vector<std::pair<Operation *, Inference::Requirement>> required;
+  std::map<std::string, DimExpr> known; // sizes of symbols that an operation found before
 
   static bool ranksDiffer(IfOp op) {
     Operation *yields[] = {op.getThenBranch().front().getTerminator(), op.getElseBranch().front().getTerminator()};
@@ -110,7 +112,41 @@ private:
     return false;
   }
 
+  /// A symbol that an operation found before and whose size is known now.
+  void noteKnown(Operation *op, Value value, ArrayRef<DimExpr> dims) {
+    auto before = dyn_cast<RankedTensorType>(value.getType());
+    if (!op->hasAttr("firn.id") || !before || before.getRank() != int64_t(dims.size()))
+      return;
+    for (auto [old, now] : llvm::zip(dimsOf(before), dims))
+      if (std::optional<std::string> symbol = old.asSymbol(); symbol && old != now)
+        if (mentionsSymbolsOf(tensorType(before.getElementType(), {old}), op))
+          known.insert_or_assign(*symbol, now);
+  }
+
+  /// What an operation says of dimensions itself, with the sizes that became known.
+  void useKnown(Operation *op) {
+    if (known.empty())
+      return;
+    auto type = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : RankedTensorType();
+    if (auto reshape = dyn_cast<ReshapeOp>(op);
+        reshape && type && (!reshape.getShape() || isAbsent(reshape.getShape()))) {
+      SmallVector<DimExpr> dims = dimsOf(type);
+      for (DimExpr &dim : dims)
+        dim = dim.with(known);
+      reshape.getResult().setType(tensorType(type.getElementType(), dims));
+    }
+    if (auto values = dyn_cast<DimValuesOp>(op)) {
+      SmallVector<Attribute> texts;
+      for (Attribute text : values.getExprs()) {
+        auto expr = DimExpr::parse(cast<StringAttr>(text).getValue());
+        texts.push_back(expr ? StringAttr::get(op->getContext(), expr->with(known).str()) : text);
+      }
+      values.setExprsAttr(ArrayAttr::get(op->getContext(), texts));
+    }
+  }
+
   void operation(Operation *op, Problems &problems) {
+    useKnown(op);
     if (auto branch = dyn_cast<IfOp>(op))
       branches(branch, problems);
     else if (auto loop = dyn_cast<LoopOp>(op))
@@ -157,9 +193,10 @@ private:
         continue;
       if (inferred.type)
         value.setType(inferred.type);
-      else if (inferred.elementType && inferred.dims)
+      else if (inferred.elementType && inferred.dims) {
+        noteKnown(op, value, *inferred.dims);
         value.setType(tensorType(inferred.elementType, *inferred.dims));
-      else if (inferred.elementType && (hasUnranked || isa<UnrankedTensorType>(value.getType())))
+      } else if (inferred.elementType && (hasUnranked || isa<UnrankedTensorType>(value.getType())))
         value.setType(UnrankedTensorType::get(inferred.elementType));
     }
     if (auto branch = dyn_cast<IfOp>(op)) // a failing branch yields nothing of its own

@@ -175,9 +175,13 @@ void unroll(LoopOp op, int64_t trips, RuleRewriter &rewriter) {
     for (auto [i, scan] : llvm::enumerate(scans))
       scan.push_back(stacked(map.lookupOrDefault(end->getOperand(1 + carried + i)), op.getLoc(), rewriter));
   }
-  for (auto [i, scan] : llvm::enumerate(scans))
-    state.push_back(rewriter.create<ConcatOp>(op.getLoc(), op.getResult(carried + i).getType(), scan,
-                                              rewriter.getI64IntegerAttr(0)));
+  for (const SmallVector<Value> &scan : scans) {
+    auto element = rankedType(scan[0]);
+    SmallVector<int64_t> shape(element.getShape());
+    shape[0] = trips;
+    auto type = RankedTensorType::get(shape, element.getElementType());
+    state.push_back(rewriter.create<ConcatOp>(op.getLoc(), type, scan, rewriter.getI64IntegerAttr(0)));
+  }
   rewriter.replace(op, state, "written out");
 }
 

@@ -60,6 +60,7 @@ struct Picture {
 int32_t decodePng(firn_call *call, ByteReader file, bool wantsPixels, Picture *picture);
 int32_t decodeTiff(firn_call *call, ByteReader file, bool wantsPixels, Picture *picture);
 int32_t decodeJpeg(firn_call *call, ByteReader file, bool wantsPixels, Picture *picture);
+int32_t decodeJpeg2000(firn_call *call, ByteReader file, bool wantsPixels, Picture *picture);
 int32_t decodeWebp(firn_call *call, ByteReader file, bool wantsPixels, Picture *picture);
 
 /// Checks width and height, and makes memory for the pixels where they are wanted.

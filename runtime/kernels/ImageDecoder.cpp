@@ -161,11 +161,12 @@ int32_t decode(firn_call *call, bool wantsPixels, Picture *picture) {
     return decodeTiff(call, file, wantsPixels, picture);
   if (file.startsWith("RIFF", 4) && file.left() >= 12 && memcmp(file.at + 8, "WEBP", 4) == 0)
     return decodeWebp(call, file, wantsPixels, picture);
-  const char *known = file.startsWith("\0\0\0\x0cjP  ", 8) || file.startsWith("\xff\x4f", 2) ? "JPEG 2000"
-                      : file.startsWith("GIF8", 4)                                           ? "GIF"
-                                                                                             : nullptr;
-  return fail(call, known ? FIRN_CALL_UNSUPPORTED : FIRN_CALL_INVALID,
-              "the picture is %s: expected PNG, JPEG, BMP, PNM, TIFF or WebP", known ? known : "of no known format");
+  if (file.startsWith("\0\0\0\x0cjP  ", 8) || file.startsWith("\xff\x4f\xff\x51", 4))
+    return decodeJpeg2000(call, file, wantsPixels, picture);
+  bool isGif = file.startsWith("GIF8", 4);
+  return fail(call, isGif ? FIRN_CALL_UNSUPPORTED : FIRN_CALL_INVALID,
+              "the picture is %s: expected PNG, JPEG, JPEG 2000, BMP, PNM, TIFF or WebP",
+              isGif ? "GIF" : "of no known format");
 }
 
 int32_t channelsOf(firn_call *call, int32_t *channels) {

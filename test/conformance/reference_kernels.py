@@ -41,7 +41,6 @@ EXPECTED_FAILURES = {
     "test_attention_4d_causal_padded_kv_bf16_expanded": ROUNDING,
     "test_attention_4d_padded_kv_bf16_expanded": ROUNDING,
     "test_dft_inverse": "its golden holds float32 noise of 2e-7 where the exact result is 0",
-    "test_image_decoder_decode_jpeg2k_rgb": "JPEG 2000 is refused by name",
 }
 
 

@@ -150,6 +150,8 @@ class RandomGraph:
         except Exception:  # pylint: disable=broad-except  # this form is not for these inputs
             return None
         arrays = [np.asarray(array) for array in arrays[:outputs]]
+        if operator.startswith('Reduce'):  # the reference gives some sums of 32-bit integers as 64-bit ones, the specification does not
+            arrays = [array.astype(inputs[0].array.dtype) for array in arrays]
         if len(arrays) < outputs or any(array.dtype == object or not self.is_moderate(array) for array in arrays):
             return None
         self.nodes.append(node)

@@ -101,3 +101,10 @@ TEST_CASE("fractions_become_whole_by_floor_and_ceil") {
   CHECK((half + DimExpr::inverse(4)).floor().str() == (n * DimExpr(2) + DimExpr(1)).floorDiv(DimExpr(4)).str());
   CHECK(DimExpr::parse(half.str())->str() == half.str());
 }
+
+TEST_CASE("symbols_give_way_to_sizes") {
+  DimExpr expr = DimExpr::min(n * m + DimExpr(1), DimExpr(7)) + (n + DimExpr(1)).floorDiv(DimExpr(2));
+  CHECK(expr.with({{"n", DimExpr(3)}}).str() == "min(3*m+1, 7)+2");
+  CHECK(expr.with({{"n", DimExpr(3)}, {"m", DimExpr(5)}}) == DimExpr(9));
+  CHECK(expr.with({}) == expr);
+}

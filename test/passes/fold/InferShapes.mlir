@@ -235,3 +235,20 @@ func.func @broadcast_sizes_are_required(%x: tensor<?xf32, #firn.dims<["n"]>>, %y
   %0 = firn.add %x, %y : (tensor<?xf32, #firn.dims<["n"]>>, tensor<3xf32>) -> tensor<*x!firn.unknown> loc("sum")
   return %0 : tensor<*x!firn.unknown>
 }
+
+// -----
+
+// A branch whose result was of a size that only running told has a known one now; a view that says it itself follows.
+// CHECK-LABEL: @a_size_that_became_known
+// CHECK: firn.if {{.*}} -> tensor<2x3xf32>
+// CHECK: firn.reshape {{.*}} -> tensor<6xf32>
+func.func @a_size_that_became_known(%c: tensor<i1>, %x: tensor<2x3xf32>) -> tensor<?xf32, #firn.dims<["3*u1.0.0"]>> {
+  %0 = firn.if %c {firn.id = 1 : i64} : (tensor<i1>) -> tensor<?x3xf32, #firn.dims<["u1.0.0", ""]>> then {
+    %2 = firn.relu %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    firn.yield %2 : tensor<2x3xf32>
+  } else {
+    firn.yield %x : tensor<2x3xf32>
+  }
+  %1 = firn.reshape %0 : (tensor<?x3xf32, #firn.dims<["u1.0.0", ""]>>) -> tensor<?xf32, #firn.dims<["3*u1.0.0"]>>
+  return %1 : tensor<?xf32, #firn.dims<["3*u1.0.0"]>>
+}
