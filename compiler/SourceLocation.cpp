@@ -37,4 +37,20 @@ SourceLocation sourceOf(mlir::Location location) {
   return source;
 }
 
+static void collectNodes(mlir::Location location, std::vector<std::string> &nodes) {
+  if (auto name = mlir::dyn_cast<mlir::NameLoc>(location)) {
+    if (!llvm::is_contained(nodes, name.getName().str()))
+      nodes.push_back(name.getName().str());
+  } else if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(location)) {
+    for (mlir::Location part : fused.getLocations())
+      collectNodes(part, nodes);
+  }
+}
+
+std::vector<std::string> sourceNodes(mlir::Location location) {
+  std::vector<std::string> nodes;
+  collectNodes(location, nodes);
+  return nodes;
+}
+
 } // namespace firn

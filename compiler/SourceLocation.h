@@ -7,6 +7,8 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
+#include <string>
+#include <vector>
 
 namespace firn {
 
@@ -34,6 +36,8 @@ struct SourceLocation {
 mlir::Location sourceLocation(mlir::MLIRContext *context, llvm::StringRef node, llvm::StringRef file,
                               mlir::DictionaryAttr details);
 SourceLocation sourceOf(mlir::Location location);
+/// The nodes that a location names, each once.
+std::vector<std::string> sourceNodes(mlir::Location location);
 
 } // namespace firn
 #endif

@@ -9,10 +9,17 @@ std::vector<PassRemark> *&passRemarks() {
   return remarks;
 }
 
+int64_t &rewritesLeft() {
+  static thread_local int64_t left = -1;
+  return left;
+}
+
 void PassReport::rewrite(mlir::Operation *op, llvm::StringRef what) {
   ++count;
   if (left > 0)
     --left;
+  if (rewritesLeft() > 0)
+    --rewritesLeft();
   if (passRemarks())
     passRemarks()->push_back({name, nodeName(op->getLoc()), what.str(), false});
 }

@@ -1,7 +1,6 @@
 // PassReport: what a pass did and what it left, for `--report` and for tests.
 //
-// Rewrites and refusals are counted per module in the discardable attribute `firn.report`, since packaged LLVM compiles
-// pass statistics away.
+// Packaged LLVM compiles pass statistics away, hence our own.
 #ifndef FIRN_PASSES_PASSREPORT_H
 #define FIRN_PASSES_PASSREPORT_H
 
@@ -12,7 +11,7 @@
 namespace firn {
 
 struct PassRemark {
-  std::string pass;
+  std::string pass; // as the command line knows it: "fold-constants"
   std::string node;
   std::string text; // why it stayed, or what it became
   bool isRefusal;
@@ -21,12 +20,15 @@ struct PassRemark {
 /// Where remarks go: one list per thread of compilation, set by the driver; none is kept where it is null.
 std::vector<PassRemark> *&passRemarks();
 
+/// Rewrites that the passes of this thread may still do, -1 for any number: finds the rewrite that changes a result.
+int64_t &rewritesLeft();
+
 class PassReport {
 public:
   /// `limit`: rewrites allowed, -1 for any number.
   PassReport(llvm::StringRef pass, int64_t limit = -1) : name(pass), left(limit) {}
-  /// Whether the limit is reached.
-  bool done() const { return left == 0; }
+  /// Whether the limit, or that of all passes, is reached.
+  bool done() const { return left == 0 || rewritesLeft() == 0; }
   /// Counts a rewrite of `op`.
   void rewrite(mlir::Operation *op, llvm::StringRef what = "");
   /// Notes why `op` stays as it is.

@@ -23,7 +23,7 @@ bool dequantizesConstant(Operation *op) {
     return false;
   if (isa<DequantizeLinearOp>(op))
     return true;
-  if (!isa<CastOp>(op) || !op->hasOneUse() || !isFloat(rankedType(op->getResult(0)).getElementType()))
+  if (!isa<CastOp>(op) || !op->hasOneUse() || !isFloat(getElementTypeOrSelf(op->getResult(0))))
     return false;
   auto user = [](Value value) { return *value.getUsers().begin(); };
   Value value = op->getResult(0);
@@ -41,7 +41,7 @@ static bool isHalf(Type elementType) { return elementType.isF16() || elementType
 bool widensConstant(Operation *op) {
   auto type = isa<CastOp>(op) ? rankedType(op->getOperand(0)) : RankedTensorType();
   if (!type || !isHalf(type.getElementType()) || !constantOf(op->getOperand(0)) ||
-      !rankedType(op->getResult(0)).getElementType().isF32())
+      !getElementTypeOrSelf(op->getResult(0)).isF32())
     return false;
   return llvm::all_of(op->getUses(), [](OpOperand &use) {
     bool isRight = isa<MatMulOp, GemmOp>(use.getOwner()) && use.getOperandNumber() == 1;
@@ -80,7 +80,7 @@ StringRef productRefusal(Operation *product, Operation *conversion) {
     return "it is no constant matrix";
   if (auto dequantize = dyn_cast<DequantizeLinearOp>(conversion))
     return scaleRefusal(product, dequantize);
-  return isa<CastOp>(conversion) && isHalf(type.getElementType()) && rankedType(value).getElementType().isF32()
+  return isa<CastOp>(conversion) && isHalf(type.getElementType()) && getElementTypeOrSelf(value).isF32()
              ? ""
              : "it is no conversion of small numbers";
 }

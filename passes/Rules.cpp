@@ -40,6 +40,18 @@ bool isTakenAsOutput(Value value) {
   return !producer || isa<ConstantOp>(producer) || isReturned(value);
 }
 
+std::string otherReader(Value value, Operation *reader) {
+  if (value.hasOneUse())
+    return "";
+  std::string what = "the output of '" + nodeName(value.getDefiningOp()->getLoc()) + "' is ";
+  if (isReturned(value))
+    return what + "an output of the graph too";
+  for (Operation *user : value.getUsers())
+    if (user != reader)
+      return what + "also read by '" + nodeName(user->getLoc()) + "'";
+  return what + "read twice";
+}
+
 void RuleRewriter::replace(Operation *op, ValueRange values, StringRef what) {
   report.rewrite(op, what);
   SmallVector<Value> replacements(values);
@@ -420,7 +432,7 @@ Value makeIntegers(OpBuilder &builder, Location loc, ArrayRef<int64_t> numbers) 
 }
 
 Value makeReshape(OpBuilder &builder, Location loc, Value x, ArrayRef<DimExpr> dims) {
-  return builder.create<ReshapeOp>(loc, tensorType(rankedType(x).getElementType(), dims), x, Value());
+  return builder.create<ReshapeOp>(loc, tensorType(getElementTypeOrSelf(x), dims), x, Value());
 }
 
 Value makeTranspose(OpBuilder &builder, Location loc, Value x, ArrayRef<int64_t> perm) {

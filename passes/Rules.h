@@ -9,6 +9,7 @@
 #include "dialects/firn/Firn.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/PassReport.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -117,6 +118,9 @@ std::optional<llvm::SmallVector<DimExpr>> broadcastDims(llvm::ArrayRef<DimExpr> 
 /// The axes that a firn.reduce_* runs over, ascending, if they are known.
 std::optional<llvm::SmallVector<int64_t>> reducedAxes(mlir::Operation *reduce);
 llvm::SmallVector<int64_t> permutationOf(TransposeOp transpose);
+/// Why what `reader` does cannot become part of what gives `value`: "the output of 'Conv_12' is also read by 'Add_40'",
+/// or that it is an output of the graph; "" where `reader` alone reads it.
+std::string otherReader(mlir::Value value, mlir::Operation *reader);
 bool isFloat(mlir::Type elementType);
 /// Whether the permutation moves only axes of length 1, so that it is a reshape.
 bool isViewPermutation(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> perm);

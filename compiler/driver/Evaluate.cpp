@@ -12,7 +12,8 @@ namespace {
 
 class Evaluator {
 public:
-  Evaluator(int64_t mostBytes, std::string &reason) : maxBytes(mostBytes), whyNot(reason) {}
+  Evaluator(int64_t mostBytes, std::string &reason, const Observer &observer)
+      : maxBytes(mostBytes), whyNot(reason), observe(observer) {}
 
   void set(Value value, ReferenceTensor tensor) { values[value] = std::move(tensor); }
   std::vector<ReferenceTensor> get(OperandRange range) {
@@ -27,6 +28,11 @@ public:
       if (!operation(&op)) {
         whyNot = "node '" + nodeName(op.getLoc()) + "': " + whyNot;
         return false;
+      } else if (observe && isa<func::FuncOp>(op.getParentOp()) && !isa<AbsentOp>(op)) {
+        std::vector<ReferenceTensor> results;
+        for (Value result : op.getResults())
+          results.push_back(get(result));
+        observe(&op, results);
       }
     return true;
   }
@@ -160,15 +166,17 @@ private:
 
   int64_t maxBytes;
   std::string &whyNot;
+  const Observer &observe;
   llvm::DenseMap<Value, ReferenceTensor> values;
 };
 
 } // namespace
 
 std::optional<std::vector<ReferenceTensor>> evaluateModule(ModuleOp module, const std::vector<ReferenceTensor> &inputs,
-                                                           int64_t maxBytes, std::string &whyNot) {
+                                                           int64_t maxBytes, std::string &whyNot,
+                                                           const Observer &observe) {
   auto main = *module.getOps<func::FuncOp>().begin();
-  Evaluator evaluator(maxBytes, whyNot);
+  Evaluator evaluator(maxBytes, whyNot, observe);
   for (auto [argument, tensor] : llvm::zip(main.getArguments(), inputs))
     evaluator.set(argument, tensor);
   Block &body = main.getBody().front();

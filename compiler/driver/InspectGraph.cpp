@@ -1,12 +1,11 @@
 // InspectGraph: a graph file counted and listed.
 #include "compiler/driver/InspectGraph.h"
 #include "compiler/Diagnostics.h"
+#include "compiler/driver/GraphCounts.h"
 #include "compiler/driver/Options.h"
 #include "compiler/import/Blob.h"
-#include "compiler/import/Model.h"
 #include "compiler/import/firn/Reader.h"
 #include "compiler/import/onnx/Reader.h"
-#include "runtime/abi/dtype.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -19,58 +18,6 @@ namespace firn {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The names that ONNX users know, by TensorProto.DataType (runtime/abi/dtype.h has the same numbers).
-const char *dtypeText(int32_t dtype) {
-  static const char *const names[] = {
-      "unknown",   "float32",    "uint8",      "int8",         "uint16",         "int16",      "int32",
-      "int64",     "string",     "bool",       "float16",      "float64",        "uint32",     "uint64",
-      "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
-      "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
-  return dtype >= 0 && size_t(dtype) < std::size(names) ? names[dtype] : "unknown";
-}
-
-/// What a walk over the graph and those nested in it adds up.
-struct Counts {
-  std::map<std::string, int64_t> operators;
-  std::map<std::string, std::pair<int64_t, int64_t>> weights; // by dtype: tensors, bytes
-  int64_t nodes = 0, parameters = 0, weightBytes = 0, tensors = 0, nestedGraphs = 0;
-
-  void add(const model::Tensor &tensor) {
-    int64_t elements = 1;
-    for (int64_t dim : tensor.dims)
-      if (__builtin_mul_overflow(elements, dim, &elements))
-        elements = 0; // a tensor that cannot be was reported by the reader
-    int64_t bytes = int64_t(tensor.bytes.size());
-    for (const std::string &text : tensor.strings)
-      bytes += int64_t(text.size());
-    auto &[count, sum] = weights[dtypeText(tensor.dtype)];
-    ++count;
-    sum += bytes;
-    ++tensors;
-    parameters += elements;
-    weightBytes += bytes;
-  }
-  void add(const std::vector<model::Node> &list) {
-    for (const model::Node &node : list) {
-      ++nodes;
-      ++operators[(node.domain.empty() ? "" : node.domain + "::") + node.type];
-      for (const model::Attribute &attribute : node.attributes) {
-        if (attribute.kind == model::Attribute::Kind::Tensor)
-          add(attribute.tensor);
-        if (attribute.graph) {
-          ++nestedGraphs;
-          add(*attribute.graph);
-        }
-      }
-    }
-  }
-  void add(const model::Graph &graph) {
-    for (const model::Tensor &tensor : graph.constants)
-      add(tensor);
-    add(graph.nodes);
-  }
-};
 
 Json describeValue(const model::Value &value) {
   Json entry = {{"name", value.name}};
@@ -92,7 +39,7 @@ Json describeValue(const model::Value &value) {
 }
 
 Json describe(const model::Model &model, const std::string &path, const std::string &format) {
-  Counts counts;
+  GraphCounts counts;
   counts.add(model.graph);
   for (const model::Function &function : model.functions)
     counts.add(function.nodes);

@@ -1,17 +1,20 @@
 // OptimiseGraph: import, passes until nothing changes, export.
 #include "compiler/driver/OptimiseGraph.h"
+#include "compiler/driver/CheckGraph.h"
+#include "compiler/driver/GraphReport.h"
 #include "compiler/driver/Stages.h"
+#include "compiler/export/Collect.h"
 #include "compiler/export/Export.h"
 #include "compiler/export/Write.h"
 #include "compiler/import/Blob.h"
 #include "passes/GraphForm.h"
+#include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include <map>
 #include <nlohmann/json.hpp>
 
 using namespace mlir;
@@ -32,12 +35,6 @@ bool contains(const std::vector<std::string> &names, StringRef argument) {
   return llvm::any_of(names, [&](const std::string &name) { return shortName(name) == shortName(argument); });
 }
 
-size_t countOperators(ModuleOp module) {
-  size_t count = 0;
-  module.walk([&](Operation *op) { count += isa<Operator>(op) && !isa<ConstantOp, AbsentOp>(op); });
-  return count;
-}
-
 /// About what a small node takes in a file: a fold that adds less makes it smaller.
 constexpr int64_t bytesOfNode = 64;
 
@@ -53,30 +50,41 @@ public:
   explicit GraphOptimisation(const OptimiseGraphOptions &from)
       : options(from), diagnostics(from.input, from.maxErrors) {}
 
-  int run() {
-    context.printOpOnDiagnostic(false);
-    OwningOpRef<ModuleOp> module = importSource(options, false, context, diagnostics);
-    if (!module || diagnostics.hasErrors())
-      return finish(rejection(diagnostics));
-    if (!fixDimensions(*module, options, diagnostics))
-      return finish(exitRejected);
-    size_t before = countOperators(*module);
-    if (!measureInput(*module))
-      return finish(exitFile);
-    int status = options.isConversionOnly ? write(*module) : optimiseToSize(module);
-    if (status)
-      return finish(status);
-    if (options.wantReport)
-      if (int failed = report(before, countOperators(*module)))
-        return failed;
-    return finish(exitDone);
+  OptimiseGraphResult run() {
+    int status = work();
+    result.status = status;
+    if (!diagnostics.all().empty())
+      result.messages += options.wantJsonDiagnostics ? diagnostics.json() + "\n" : diagnostics.text();
+    return std::move(result);
   }
 
 private:
+  int work() {
+    context.printOpOnDiagnostic(false);
+    OwningOpRef<ModuleOp> module = importSource(options, false, context, diagnostics);
+    if (!module || diagnostics.hasErrors())
+      return rejection(diagnostics);
+    if (!fixDimensions(*module, options, diagnostics))
+      return exitRejected;
+    if (!measureInput(*module))
+      return exitFile;
+    if (options.wantReport)
+      facts.before = describe(*module, inputBytes, true);
+    source = module->clone();
+    if (int status = options.isConversionOnly ? write(*module, options.output) : optimiseToSize(module))
+      return status;
+    if (options.wantReport)
+      facts.after = describe(*module, outputBytes, false);
+    int status = check();
+    if (options.wantReport)
+      if (int failed = report())
+        return failed;
+    return status;
+  }
+
   /// Optimises and writes; where the file is larger than the one read, without the types of inner values, and then
   /// again without folds that add bytes.
   int optimiseToSize(OwningOpRef<ModuleOp> &module) {
-    OwningOpRef<ModuleOp> source = module->clone();
     for (int64_t maxGrowth : {options.maxGrowth, bytesOfNode}) {
       module = source->clone();
       if (!optimise(*module, maxGrowth))
@@ -84,23 +92,24 @@ private:
       for (bool hasTypes : {true, false}) {
         if (!hasTypes && !(*module)->removeAttr("firn.value_info"))
           continue;
-        if (int status = write(*module))
+        form = {maxGrowth, hasTypes};
+        if (int status = write(*module, options.output))
           return status;
         if (options.allowGrowth || outputBytes <= inputBytes)
           return exitDone;
       }
     }
     remarks.push_back({"size", "", "every form of the graph is larger than the file", true});
-    return keepSource(module, std::move(source));
+    return keepSource(module);
   }
 
   /// Puts the file that was read in the output's place, if that says what was asked for.
-  int keepSource(OwningOpRef<ModuleOp> &module, OwningOpRef<ModuleOp> source) {
+  int keepSource(OwningOpRef<ModuleOp> &module) {
     StringRef from = llvm::sys::path::extension(options.input), to = llvm::sys::path::extension(options.output);
     if (from != to || hasSideFile || !options.dims.empty() || !options.shapes.empty() || options.edits.any() ||
         options.pruneInputs || options.sideFileBytes > 0)
       return exitDone;
-    module = std::move(source);
+    module = source->clone();
     outputBytes = inputBytes;
     return writeFile(options.output, StringRef(inputFile->bytes.data(), inputFile->bytes.size()), diagnostics)
                ? exitDone
@@ -152,11 +161,11 @@ private:
   }
 
   /// What cannot be written because of the file system is the user's; an operation that has no form is Firn's fault.
-  int write(ModuleOp module) {
+  int write(ModuleOp module, const std::string &path) {
     ExportOptions how;
     how.sideFileBytes = options.sideFileBytes;
     how.isConversion = options.isConversionOnly;
-    if (std::optional<int64_t> bytes = exportModel(module, options.output, how, diagnostics)) {
+    if (std::optional<int64_t> bytes = exportModel(module, path, how, diagnostics)) {
       outputBytes = *bytes;
       return exitDone;
     }
@@ -165,47 +174,104 @@ private:
                                                     : exitInternal;
   }
 
-  int finish(int status) {
-    if (!diagnostics.all().empty())
-      llvm::errs() << (options.wantJsonDiagnostics ? diagnostics.json() + "\n" : diagnostics.text());
-    return status;
+  /// --verify, --check-cmd and --bisect.
+  int check() {
+    if (!options.verifyRuns && options.checkCommand.empty())
+      return exitDone;
+    GraphCheck check(options, *source);
+    CheckVerdict verdict = check.run(options.output);
+    facts.comparison = verdict.comparison;
+    if (verdict.comparison)
+      result.report += text(*verdict.comparison);
+    if (!verdict.message.empty())
+      result.messages += verdict.message + "\n";
+    if (verdict.isRight)
+      return exitDone;
+    if (options.bisect && !options.isConversionOnly && verdict.isWrong)
+      result.report += bisect(check);
+    return exitDiffers;
   }
 
-  int report(size_t before, size_t after) {
-    // Rounds repeat themselves: each refusal once, rewrites counted.
-    std::map<std::string, size_t> rewrites;
-    std::vector<const PassRemark *> refusals;
-    std::set<std::string> seen;
-    for (const PassRemark &remark : remarks)
-      if (!remark.isRefusal)
-        ++rewrites[remark.pass];
-      else if (seen.insert(remark.pass + '\n' + remark.node + '\n' + remark.text).second)
-        refusals.push_back(&remark);
-    nlohmann::ordered_json json = {{"schema", "firn.optimise.v1"},
-                                   {"model", options.input},
-                                   {"output", options.output},
-                                   {"operators", {{"before", before}, {"after", after}}},
-                                   {"bytes", {{"before", inputBytes}, {"after", outputBytes}}},
-                                   {"rewrites", rewrites},
-                                   {"refusals", nlohmann::ordered_json::array()}};
-    llvm::outs() << "operators: " << before << " before, " << after << " after\n"
-                 << "bytes: " << inputBytes << " before, " << outputBytes << " after\n";
-    for (const auto &[pass, count] : rewrites)
-      llvm::outs() << "  " << pass << ": " << count << (count == 1 ? " rewrite\n" : " rewrites\n");
-    if (!refusals.empty())
-      llvm::outs() << "not rewritten:\n";
-    for (const PassRemark *r : refusals) {
-      llvm::outs() << "  " << r->pass << (r->node.empty() ? "" : " ") << r->node << ": " << r->text << "\n";
-      json["refusals"].push_back({{"pass", r->pass}, {"node", r->node}, {"why", r->text}});
+  /// The first rewrite with which the check fails, and beside the output the last right and the first wrong graph.
+  std::string bisect(const GraphCheck &check) {
+    std::string stem = options.output.substr(0, options.output.rfind('.')),
+                extension = options.output.substr(stem.size());
+    std::vector<PassRemark> all = remarks;
+    int64_t total = llvm::count_if(all, [](const PassRemark &remark) { return !remark.isRefusal; });
+    /// Writes the graph after so many rewrites; the last rewrite is in remarks.
+    auto writeAfter = [&](int64_t rewrites, const std::string &path) {
+      OwningOpRef<ModuleOp> module = source->clone();
+      rewritesLeft() = rewrites;
+      bool isDone = optimise(*module, form.maxGrowth);
+      rewritesLeft() = -1;
+      if (!form.hasTypes)
+        (*module)->removeAttr("firn.value_info");
+      return isDone && write(*module, path) == exitDone;
+    };
+    std::string good = stem + ".good" + extension, bad = stem + ".bad" + extension;
+    auto isRightAfter = [&](int64_t rewrites) {
+      bool isRight = writeAfter(rewrites, bad) && check.run(bad).isRight;
+      if (options.progress)
+        options.progress("bisect: " + std::to_string(rewrites) + " of " + std::to_string(total) +
+                         " rewrites: " + (isRight ? "right" : "wrong"));
+      return isRight;
+    };
+    std::string found;
+    if (!isRightAfter(0)) {
+      found = "bisect: the graph is wrong before the first rewrite: " + bad + "\n";
+    } else if (isRightAfter(total)) {
+      found = "bisect: the graph is right when it is written again; the check does not always give the same\n";
+    } else {
+      int64_t right = 0, wrong = total;
+      while (wrong - right > 1) {
+        int64_t middle = right + (wrong - right) / 2;
+        (isRightAfter(middle) ? right : wrong) = middle;
+      }
+      writeAfter(right, good);
+      writeAfter(wrong, bad);
+      const PassRemark *last = nullptr;
+      for (const PassRemark &remark : remarks)
+        last = remark.isRefusal ? last : &remark;
+      found = "bisect: rewrite " + std::to_string(wrong) + " of " + std::to_string(total) +
+              " is the first wrong one\n" +
+              (last ? "  pass " + last->pass + ", node '" + last->node + "': " + last->text + "\n" : "") +
+              "  before it: " + good + "\n  after it: " + bad + "\n";
     }
+    remarks = std::move(all);
+    return found;
+  }
+
+  /// The numbers of a graph, as its file says it.
+  GraphFacts describe(ModuleOp module, int64_t bytes, bool isSource) {
+    OwningOpRef<ModuleOp> inferred = module.clone();
+    Diagnostics unsaid;
+    MlirDiagnosticCollector collector(&context, unsaid, "import.shape");
+    PassManager manager(&context);
+    manager.enableVerifier(false);
+    manager.addPass(createInferShapes());
+    (void)manager.run(*inferred); // what could be found is there also where something is wrong
+    ExportOptions how;
+    how.isConversion = isSource || options.isConversionOnly;
+    std::optional<model::Model> model = collectModel(module, how, unsaid);
+    if (model && !isSource)
+      facts.origins = originsOf(*model);
+    return factsOf(*inferred, model ? *model : model::Model(), bytes);
+  }
+
+  int report() {
+    facts.input = options.input;
+    facts.output = options.output;
+    facts.remarks = remarks;
+    std::string asJson = json(facts).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    result.report = options.wantJsonReport ? asJson : text(facts) + result.report;
     if (options.reportFile.empty())
       return exitDone;
     std::error_code error;
     llvm::raw_fd_ostream file(options.reportFile, error);
     if (!error)
-      file << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+      file << asJson;
     if (error)
-      llvm::errs() << options.reportFile << ": " << error.message() << "\n";
+      result.messages += options.reportFile + ": " + error.message() + "\n";
     return error ? exitFile : exitDone;
   }
 
@@ -215,12 +281,19 @@ private:
   bool hasSideFile = false;
   int64_t inputBytes = 0, outputBytes = 0; // with what lies beside the files
   MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> source; // as read, with the dimensions that were asked for
+  struct {
+    int64_t maxGrowth = 0;
+    bool hasTypes = true;
+  } form; // of the graph that was written
   std::vector<PassRemark> remarks;
+  GraphReport facts;
+  OptimiseGraphResult result;
 };
 
 } // namespace
 
-int optimiseGraph(const OptimiseGraphOptions &options) { return GraphOptimisation(options).run(); }
+OptimiseGraphResult optimiseGraph(const OptimiseGraphOptions &options) { return GraphOptimisation(options).run(); }
 
 std::string passList() {
   std::string text;

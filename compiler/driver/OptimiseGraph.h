@@ -5,6 +5,7 @@
 #include "compiler/driver/Options.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,23 @@ struct OptimiseGraphOptions : SourceOptions {
   bool allowGrowth = false;             // the output may have more bytes than the input
   int64_t sideFileBytes = 0;            // larger constants go to a file beside the output; 0: only where they must
   bool wantReport = false;
-  std::string reportFile; // JSON
+  bool wantJsonReport = false; // instead of text
+  std::string reportFile;      // JSON
+  unsigned verifyRuns = 0;     // compares with the original on so many seeded inputs
+  double rtol = -1, atol = -1; // of the comparison; negative: 1e-3 and 1e-4, with strictMath 0
+  std::string checkCommand;    // for the shell, with the file as $1 or in the place of {}: 0 where the result is right
+  bool bisect = false;         // where a check fails, finds the rewrite that makes it fail
+  std::function<void(const std::string &)> progress = nullptr; // is told of long work, a line each
 };
 
-/// Reads, optimises and writes; messages go to stderr, the report to stdout. Returns an exit status (Options.h).
-int optimiseGraph(const OptimiseGraphOptions &options);
+struct OptimiseGraphResult {
+  int status = 0;       // an exit status (Options.h)
+  std::string messages; // diagnostics, for stderr
+  std::string report;   // for stdout
+};
+
+/// Reads, optimises, writes and checks what it wrote. Several threads may each run one.
+OptimiseGraphResult optimiseGraph(const OptimiseGraphOptions &options);
 
 /// "fold-constants  compute operations on constants ...", a line for each pass that --passes and --skip know.
 std::string passList();

@@ -28,7 +28,7 @@ OwningOpRef<ModuleOp> importSource(const SourceOptions &options, bool refusesUnk
   import.isPure = [](StringRef name) {
     const firn_custom_operator *custom = kernels::findCustom(std::string_view(name.data(), name.size()));
     return !custom || !(custom->flags & FIRN_CUSTOM_IMPURE);
-  };
+  }; // namespace firn
   if (options.edits.any())
     import.edit = [&](model::Model &model, Diagnostics &found) {
       auto types = [&] { return inferredTypes(options); };

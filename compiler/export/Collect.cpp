@@ -494,6 +494,7 @@ void Collector::collectOp(Operation *op, model::Graph &graph, Dimensions &dimens
   nameResults(op, source);
   model::Node node;
   node.name = source.details && source.details.get(unnamedKey) ? "" : source.node;
+  node.sources = sourceNodes(op->getLoc());
   if (source.details) {
     if (auto doc = source.details.getAs<StringAttr>(docKey))
       node.doc = doc.str();

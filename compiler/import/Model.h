@@ -79,7 +79,8 @@ struct Node {
   std::vector<Attribute> attributes;
   std::string doc;
   Metadata metadata;
-  bool isBroken = false; // an error was reported; what the node computes is unknown
+  std::vector<std::string> sources; // of a node that the collector made: names of the nodes that it comes from
+  bool isBroken = false;            // an error was reported; what the node computes is unknown
 
   Attribute *attribute(llvm::StringRef key) {
     return const_cast<Attribute *>(static_cast<const Node *>(this)->attribute(key));

@@ -219,7 +219,7 @@ struct ExpandComposites : impl::ExpandCompositesBase<ExpandComposites> {
     });
     if (calls.empty() || !infer())
       return;
-    PassReport report("ExpandComposites", limit);
+    PassReport report("expand-composites", limit);
     for (CallOp call : calls)
       if (!report.done())
         expand(call, report);

@@ -83,7 +83,7 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
   using FoldConstantsBase::FoldConstantsBase;
 
   void runOnOperation() override {
-    PassReport report("FoldConstants", limit);
+    PassReport report("fold-constants", limit);
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
       if (isa<Operator>(op) && !isa<ConstantOp, IfOp, LoopOp>(op) && op->getNumResults() > 0)

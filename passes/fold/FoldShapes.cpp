@@ -28,7 +28,7 @@ bool dependsOnOwnSymbols(Operation *op) {
 
 struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
   void runOnOperation() override {
-    PassReport report("FoldShapes");
+    PassReport report("fold-shapes");
     isGraph = staysGraph(getOperation());
     SmallVector<Operation *> known, reshapes;
     getOperation().walk([&](Operation *op) {
@@ -42,6 +42,8 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes> {
     for (Operation *op : reshapes)
       op->eraseOperand(1);
     for (Operation *op : known) {
+      if (report.done())
+        break;
       for (OpResult result : op->getResults())
         replace(result, report);
       if (op->use_empty() && !isa<IfOp, LoopOp>(op))

@@ -36,7 +36,7 @@ struct ShrinkConstants : impl::ShrinkConstantsBase<ShrinkConstants> {
   using ShrinkConstantsBase::ShrinkConstantsBase;
 
   void runOnOperation() override {
-    PassReport report("ShrinkConstants", limit);
+    PassReport report("shrink-constants", limit);
     SmallVector<ConstantOp> constants;
     getOperation()->walk([&](ConstantOp op) { constants.push_back(op); });
     for (ConstantOp op : constants)

@@ -46,33 +46,36 @@ std::optional<Affine> affineOf(BatchNormalizationOp op, StringRef &why) {
   return std::nullopt;
 }
 
-/// Why `layer` cannot take in what `op` does to its result, or "".
-StringRef refusal(const LinearLayer &layer, Operation *op, size_t channels) {
-  auto sum = rankedType(layer.operation()->getResult(0));
-  if (!layer.operation()->hasOneUse())
-    return "the layer's own result is read elsewhere";
+/// Why `layer` cannot take in `op`, which reads its result `sum`, whatever it computes, or "".
+std::string refusal(const LinearLayer &layer, Value sum, Operation *op) {
+  if (std::string why = otherReader(sum, op); !why.empty())
+    return why;
   if (layer.operation()->getBlock() != op->getBlock())
     return "the layer runs in another region";
-  if (layer.channelAxis() != 1 || int64_t(channels) != layer.channels() || sum.getRank() < 2)
+  if (!layer.bias())
+    return "the layer's bias is no constant per channel";
+  return layer.growthRefusal().str();
+}
+
+/// Why `layer` cannot take in the normalisation `op` of `channels` channels, or "".
+std::string refusalOfNormalization(const LinearLayer &layer, BatchNormalizationOp op, size_t channels) {
+  if (layer.channelAxis() != 1 || int64_t(channels) != layer.channels() || rankedType(op.getX()).getRank() < 2)
     return "the normalised axis is not that of the output channels";
-  return layer.growthRefusal();
+  return refusal(layer, op.getX(), op);
 }
 
 bool foldNormalization(BatchNormalizationOp op, RuleRewriter &rewriter) {
-  StringRef why;
-  auto layer = LinearLayer::of(op.getX(), why);
+  StringRef unfit;
+  auto layer = LinearLayer::of(op.getX(), unfit);
   if (!layer)
     return false;
-  auto affine = affineOf(op, why);
-  if (affine)
-    why = refusal(*layer, op, affine->scale.size());
-  auto bias = layer->bias();
-  if (why.empty() && !bias)
-    why = "the layer's bias is no constant per channel";
+  auto affine = affineOf(op, unfit);
+  std::string why = affine ? refusalOfNormalization(*layer, op, affine->scale.size()) : unfit.str();
   if (!why.empty()) {
     rewriter.refuse(op, why);
     return false;
   }
+  auto bias = layer->bias();
   for (size_t i = 0; i < bias->size(); ++i)
     (*bias)[i] = (*bias)[i] * affine->scale[i] + affine->shift[i];
   rewriter.setInsertionPoint(op);
@@ -97,22 +100,13 @@ bool foldNormalization(BatchNormalizationOp op, RuleRewriter &rewriter) {
 /// A product of the layer's result with a constant per output channel.
 bool foldProduct(MulOp op, RuleRewriter &rewriter) {
   for (auto [x, constant] : {std::pair(op.getA(), op.getB()), std::pair(op.getB(), op.getA())}) {
-    StringRef why;
-    auto layer = constantOf(constant) ? LinearLayer::of(x, why) : std::nullopt;
+    StringRef unfit;
+    auto layer = constantOf(constant) ? LinearLayer::of(x, unfit) : std::nullopt;
     if (!layer || !haveSameType(x, op.getResult()))
       continue;
     auto factors = perChannel(constant, dimsOf(rankedType(x)), layer->channelAxis(), layer->channels());
     auto bias = layer->bias();
-    if (!layer->operation()->hasOneUse())
-      why = "the layer's own result is read elsewhere";
-    else if (layer->operation()->getBlock() != op->getBlock())
-      why = "the layer runs in another region";
-    else if (!factors)
-      why = "the factor is not one per output channel";
-    else if (!bias)
-      why = "the layer's bias is no constant per channel";
-    else
-      why = layer->growthRefusal();
+    std::string why = factors ? refusal(*layer, x, op) : "the factor is not one per output channel";
     rewriter.setInsertionPoint(op);
     Value weight, newBias;
     if (why.empty()) {
@@ -135,9 +129,9 @@ bool foldProduct(MulOp op, RuleRewriter &rewriter) {
 }
 
 /// Why a normalisation before `conv` must stay, or "". A shift cannot pass zeros that padding puts beside it.
-StringRef refusalBefore(ConvOp conv, BatchNormalizationOp op, const Affine &affine) {
-  if (!op.getResult(0).hasOneUse())
-    return "other operations read the normalised value";
+std::string refusalBefore(ConvOp conv, BatchNormalizationOp op, const Affine &affine) {
+  if (std::string why = otherReader(op.getResult(0), conv); !why.empty())
+    return why;
   if (op->getBlock() != conv->getBlock())
     return "the convolution runs in another region";
   if (llvm::all_of(affine.shift, [](double shift) { return shift == 0; }))
@@ -151,13 +145,12 @@ StringRef refusalBefore(ConvOp conv, BatchNormalizationOp op, const Affine &affi
 
 bool foldBefore(ConvOp conv, RuleRewriter &rewriter) {
   auto op = conv.getInput().getDefiningOp<BatchNormalizationOp>();
-  StringRef why;
-  auto layer = op ? LinearLayer::of(conv.getResult(), why) : std::nullopt;
+  StringRef unfit;
+  auto layer = op ? LinearLayer::of(conv.getResult(), unfit) : std::nullopt;
   if (!layer)
     return false;
-  auto affine = affineOf(op, why);
-  if (affine)
-    why = refusalBefore(conv, op, *affine);
+  auto affine = affineOf(op, unfit);
+  std::string why = affine ? refusalBefore(conv, op, *affine) : unfit.str();
   auto bias = layer->bias();
   if (why.empty() && !bias)
     why = "the layer's bias is no constant per channel";
@@ -186,7 +179,7 @@ struct FoldConvBatchNorm : impl::FoldConvBatchNormBase<FoldConvBatchNorm> {
   using FoldConvBatchNormBase::FoldConvBatchNormBase;
 
   void runOnOperation() override {
-    PassReport report("FoldConvBatchNorm", limit);
+    PassReport report("fold-conv-batch-norm", limit);
     RuleSet rules;
     rules.add<BatchNormalizationOp>(foldNormalization);
     rules.add<MulOp>(foldProduct);

@@ -21,9 +21,9 @@ namespace firn {
 namespace {
 
 /// Why `op` (an add or sub) must stay outside `layer`, or "".
-StringRef refusal(const LinearLayer &layer, Operation *op, const std::optional<std::vector<double>> &addend) {
-  if (!layer.operation()->hasOneUse())
-    return "another op reads the sum before the bias";
+std::string refusal(const LinearLayer &layer, Operation *op, const std::optional<std::vector<double>> &addend) {
+  if (std::string why = otherReader(layer.operation()->getResult(0), op); !why.empty())
+    return why;
   if (layer.operation()->getBlock() != op->getBlock())
     return "the add runs in another region";
   if (!haveSameType(layer.operation()->getResult(0), op->getResult(0)))
@@ -39,12 +39,12 @@ bool fuse(Operation *op, RuleRewriter &rewriter) {
   double sign = isa<SubOp>(op) ? -1 : 1;
   for (unsigned i : {0u, 1u}) {
     Value x = op->getOperand(i), constant = op->getOperand(1 - i);
-    StringRef why;
-    auto layer = constantOf(constant) ? LinearLayer::of(x, why) : std::nullopt;
+    StringRef unfit;
+    auto layer = constantOf(constant) ? LinearLayer::of(x, unfit) : std::nullopt;
     if (!layer || !layer->takesBias() || (i == 1 && sign < 0))
       continue;
     auto addend = perChannel(constant, dimsOf(rankedType(x)), layer->channelAxis(), layer->channels());
-    why = refusal(*layer, op, addend);
+    std::string why = refusal(*layer, op, addend);
     Value bias;
     if (why.empty()) {
       auto values = layer->bias();
@@ -74,11 +74,11 @@ bool fuseIntoGemm(AddOp op, RuleRewriter &rewriter) {
     if (!a || !b || !c || a.getRank() != 2 || b.getRank() != 2 || c.getRank() > 2 || !isFloat(a.getElementType()))
       continue;
     std::optional<SmallVector<DimExpr>> dims = broadcastDims(dimsOf(c), dimsOf(rankedType(x)));
-    StringRef why = !product->hasOneUse()                   ? "another op reads the product before the sum"
-                    : product->getBlock() != op->getBlock() ? "the add runs in another region"
-                    : !dims || !haveSameType(x, op.getResult()) || !haveSameDims(*dims, dimsOf(rankedType(x)))
-                        ? "the addend may enlarge the result"
-                        : "";
+    std::string why = otherReader(x, op);
+    if (why.empty() && product->getBlock() != op->getBlock())
+      why = "the add runs in another region";
+    if (why.empty() && (!dims || !haveSameType(x, op.getResult()) || !haveSameDims(*dims, dimsOf(rankedType(x)))))
+      why = "the addend may enlarge the result";
     if (!why.empty()) {
       rewriter.refuse(op, why);
       continue;
@@ -94,7 +94,7 @@ struct FuseBias : impl::FuseBiasBase<FuseBias> {
   using FuseBiasBase::FuseBiasBase;
 
   void runOnOperation() override {
-    PassReport report("FuseBias", limit);
+    PassReport report("fuse-bias", limit);
     RuleSet rules;
     rules.addFor<AddOp, SubOp>(fuse);
     if (staysGraph(getOperation()))

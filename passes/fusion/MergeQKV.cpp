@@ -160,7 +160,7 @@ bool mergeProjections(AttentionOp op, RuleRewriter &rewriter) {
     SmallVector<Projection> alike;
     for (const Projection &other : found)
       if (other.x == one.x && bool(other.bias) == bool(one.bias) &&
-          rankedType(other.weight).getElementType() == rankedType(one.weight).getElementType())
+          getElementTypeOrSelf(other.weight) == getElementTypeOrSelf(one.weight))
         alike.push_back(other);
     if (alike.size() > 1)
       return merge(alike, op, rewriter);
@@ -172,7 +172,7 @@ struct MergeQKV : impl::MergeQKVBase<MergeQKV> {
   using MergeQKVBase::MergeQKVBase;
 
   void runOnOperation() override {
-    PassReport report("MergeQKV", limit);
+    PassReport report("merge-qkv", limit);
     RuleSet rules;
     rules.add<AttentionOp>(mergeProjections);
     rules.apply(getOperation(), report);

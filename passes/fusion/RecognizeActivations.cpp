@@ -220,7 +220,7 @@ struct RecognizeActivations : impl::RecognizeActivationsBase<RecognizeActivation
   using RecognizeActivationsBase::RecognizeActivationsBase;
 
   void runOnOperation() override {
-    PassReport report("RecognizeActivations", limit);
+    PassReport report("recognize-activations", limit);
     RuleSet rules;
     rules.addFor<MulOp>(recognizeProduct);
     rules.addFor<DivOp>(recognizeQuotient);

@@ -71,7 +71,7 @@ double boundOf(Value value, unsigned depth = 0) {
 
 /// Whether an element of a mask of floats can be -inf.
 bool mayBeInfinite(Value mask) {
-  Type element = rankedType(mask).getElementType();
+  Type element = getElementTypeOrSelf(mask);
   return !(boundOf(mask) < (element.isF16() ? 65000 : 3.3e38));
 }
 
@@ -250,7 +250,7 @@ bool Recognizer::readScores(Value value) {
     }
     if (auto cast = dyn_cast_or_null<CastOp>(op)) { // 16-bit scores, a softmax in 32 bits
       auto from = rankedType(cast.getOperand());
-      if (!from || !widens(from.getElementType(), rankedType(value).getElementType()) || !isInner(value, "its scores"))
+      if (!from || !widens(from.getElementType(), getElementTypeOrSelf(value)) || !isInner(value, "its scores"))
         return false;
       found.operations.push_back(op);
       value = cast.getOperand();
@@ -551,7 +551,7 @@ struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
   using RecognizeAttentionBase::RecognizeAttentionBase;
 
   void runOnOperation() override {
-    PassReport report("RecognizeAttention", limit);
+    PassReport report("recognize-attention", limit);
     RuleSet rules;
     rules.add<MatMulOp>(recognize);
     rules.apply(getOperation(), report);

@@ -211,7 +211,7 @@ struct RecognizeNormalizations : impl::RecognizeNormalizationsBase<RecognizeNorm
   using RecognizeNormalizationsBase::RecognizeNormalizationsBase;
 
   void runOnOperation() override {
-    PassReport report("RecognizeNormalizations", limit);
+    PassReport report("recognize-normalizations", limit);
     RuleSet rules;
     rules.addFor<DivOp, MulOp>(recognize);
     rules.apply(getOperation(), report);

@@ -77,7 +77,7 @@ void splitDataSizes(Operation *op) {
   Type i64 = builder.getI64Type(), i1 = builder.getI1Type();
   SmallVector<DimExpr> dims = dimsOf(type), ones(dims.size(), DimExpr(1));
   auto cast = [&](Value value, Type to) -> Value {
-    if (rankedType(value).getElementType() == to)
+    if (getElementTypeOrSelf(value) == to)
       return value;
     return builder.create<CastOp>(loc, tensorType(to, dims), value, uint64_t(dtypeOf(to)));
   };

@@ -174,7 +174,7 @@ struct GroupKernels : impl::GroupKernelsBase<GroupKernels> {
   using GroupKernelsBase::GroupKernelsBase;
 
   void runOnOperation() override {
-    PassReport report("GroupKernels", limit);
+    PassReport report("group", limit);
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) {
       Operation *parent = block->getParentOp();

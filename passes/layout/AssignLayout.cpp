@@ -302,7 +302,7 @@ struct AssignLayout : impl::AssignLayoutBase<AssignLayout> {
   using AssignLayoutBase::AssignLayoutBase;
 
   void runOnOperation() override {
-    PassReport report("AssignLayout", limit);
+    PassReport report("assign-layout", limit);
     if (!report.done())
       Assignment(getOperation(), report, limit).run();
     updateFunctionTypes(getOperation());

@@ -177,7 +177,7 @@ Part partOf(Operation *op) {
   if (isa<ConvOp, ConvIntegerOp, ConvTransposeOp>(op))
     return isConvertible(op) ? Part::Converted : Part::Fixed;
   if (isPool(op)) {
-    bool isSimple = rank <= 5 && isFloat(rankedType(op->getOperand(0)).getElementType()) && !hasDynamicPadding(op) &&
+    bool isSimple = rank <= 5 && isFloat(getElementTypeOrSelf(op->getOperand(0))) && !hasDynamicPadding(op) &&
                     llvm::all_of(op->getResults().drop_front(), [](Value result) { return result.use_empty(); });
     return isSimple ? Part::Either : Part::Fixed;
   }

@@ -262,7 +262,7 @@ struct MoveTransposes : impl::MoveTransposesBase<MoveTransposes> {
   using MoveTransposesBase::MoveTransposesBase;
 
   void runOnOperation() override {
-    PassReport report("MoveTransposes", limit);
+    PassReport report("move-transposes", limit);
     RuleRewriter rewriter(&getContext(), report);
     SmallVector<Block *> blocks;
     getOperation()->walk([&](Block *block) { blocks.push_back(block); });

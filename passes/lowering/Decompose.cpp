@@ -284,7 +284,7 @@ bool decomposeAttention(AttentionOp op, RuleRewriter &rewriter) {
       continue;
     SmallVector<DimExpr> dims = dimsOf(rankedType(present[i]));
     dims[2] = dims[2] + dimOf(rankedType(past[i]), 2);
-    auto type = tensorType(rankedType(past[i]).getElementType(), dims);
+    auto type = tensorType(getElementTypeOrSelf(past[i]), dims);
     present[i] = rewriter.create<ConcatOp>(loc, type, ValueRange{past[i], present[i]}, 2);
     operands[1 + i] = present[i];
   }
@@ -508,7 +508,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
 
   void runOnOperation() override {
-    PassReport report("Decompose", limit);
+    PassReport report("decompose", limit);
     RuleSet rules;
     rules.add<GemmOp>(decomposeGemm);
     rules.add<BatchNormalizationOp>(decomposeBatchNormalization);

@@ -189,7 +189,7 @@ DequantizeLinearOp conversionOf(Value value, int64_t axis) {
   auto type = op ? rankedType(op.getX()) : RankedTensorType();
   auto scale = op ? rankedType(op.getScale()) : RankedTensorType();
   if (!type || !scale || !isByte(op.getX()) || !scale.getElementType().isF32() || op.getBlockSize() != 0 ||
-      !rankedType(op.getResult()) || !rankedType(op.getResult()).getElementType().isF32())
+      !rankedType(op.getResult()) || !getElementTypeOrSelf(op.getResult()).isF32())
     return {};
   if (isOneNumber(op.getScale()))
     return op;
@@ -265,7 +265,7 @@ Value asBytes(RuleRewriter &rewriter, Value value) {
 
 /// Kernels load bytes: constants of fewer bits are stored as such.
 bool widenSmallIntegers(Operation *op, RuleRewriter &rewriter) {
-  if (isa<CastOp>(op) && !isFloat(rankedType(op->getResult(0)).getElementType()))
+  if (isa<CastOp>(op) && !isFloat(getElementTypeOrSelf(op->getResult(0))))
     return false; // the one that widens
   rewriter.setInsertionPoint(op);
   Value x = asBytes(rewriter, op->getOperand(0)), zero = operandOf(op, 2);
@@ -292,7 +292,7 @@ bool decomposeDynamicQuantize(DynamicQuantizeLinearOp op, RuleRewriter &rewriter
   Location loc = op.getLoc();
   Builder build(rewriter, loc);
   auto scalar = RankedTensorType::get({}, rewriter.getF32Type());
-  auto byte = RankedTensorType::get({}, rankedType(op->getResult(0)).getElementType());
+  auto byte = RankedTensorType::get({}, getElementTypeOrSelf(op->getResult(0)));
   Value low = rewriter.create<ReduceMinOp>(loc, scalar, op.getX(), Value(), 0, 0);
   Value high = rewriter.create<ReduceMaxOp>(loc, scalar, op.getX(), Value(), 0, 0);
   Value none = build.number(0);

@@ -21,7 +21,7 @@ public:
   mlir::Location loc;
 
   static llvm::SmallVector<DimExpr> dims(mlir::Value value) { return dimsOf(rankedType(value)); }
-  static mlir::Type element(mlir::Value value) { return rankedType(value).getElementType(); }
+  static mlir::Type element(mlir::Value value) { return mlir::getElementTypeOrSelf(value); }
 
   mlir::Value scalar(double number, mlir::Type elementType);
   mlir::Value cast(mlir::Value value, mlir::Type elementType);

@@ -278,7 +278,7 @@ bool decomposeMaxUnpool(CallOp op, RuleRewriter &rewriter) {
 
 /// Indices that are no integers are cut off.
 bool decomposeOneHot(OneHotOp op, RuleRewriter &rewriter) {
-  if (!rankedType(op.getIndices()) || !isFloat(rankedType(op.getIndices()).getElementType()))
+  if (!rankedType(op.getIndices()) || !isFloat(getElementTypeOrSelf(op.getIndices())))
     return false;
   rewriter.setInsertionPoint(op);
   op.getIndicesMutable().assign(TensorBuilder(rewriter, op.getLoc()).cast(op.getIndices(), rewriter.getI64Type()));

@@ -67,7 +67,7 @@ std::optional<SmallVector<ResizedAxis>> changedAxes(ResizeOp op, StringRef &why)
 bool isMapped(ResizeOp op, ArrayRef<ResizedAxis> axes) {
   SmallVector<DimExpr> from = dimsOf(rankedType(op.getX())), to = dimsOf(rankedType(op.getResult()));
   StringRef transformation = op.getCoordinateTransformationMode(), mode = op.getMode();
-  Type element = rankedType(op.getX()).getElementType();
+  Type element = getElementTypeOrSelf(op.getX());
   if (mode == "cubic" || op.getAntialias() || op.getExcludeOutside() || transformation == "tf_crop_and_resize" ||
       transformation == "half_pixel_symmetric")
     return false;

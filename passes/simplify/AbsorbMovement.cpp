@@ -107,9 +107,10 @@ bool absorbPad(Operation *op, RuleRewriter &rewriter) {
   auto type = pad ? rankedType(pad.getX()) : RankedTensorType();
   if (!type || type.getRank() < 3 || op->hasAttr("layout"))
     return false;
-  StringRef why = "another op reads the padded tensor";
+  std::string shared = otherReader(pad.getResult(), op);
+  StringRef why = shared;
   std::optional<SmallVector<int64_t>> zeros, pads;
-  if (pad->hasOneUse())
+  if (why.empty())
     if ((zeros = zerosAround(pad, why)))
       pads = widenedPads(op, *zeros, why);
   auto pool = dyn_cast<AveragePoolOp>(op);
@@ -196,7 +197,7 @@ struct AbsorbMovement : impl::AbsorbMovementBase<AbsorbMovement> {
   using AbsorbMovementBase::AbsorbMovementBase;
 
   void runOnOperation() override {
-    PassReport report("AbsorbMovement", limit);
+    PassReport report("absorb-movement", limit);
     RuleSet rules;
     rules.addFor<ConvOp, AveragePoolOp>(absorbPad);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp>(absorbSqueeze);

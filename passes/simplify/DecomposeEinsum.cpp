@@ -118,7 +118,7 @@ public:
     }
     if (axes.empty())
       return x;
-    Type type = tensorType(rankedType(x.value).getElementType(), dims);
+    Type type = tensorType(getElementTypeOrSelf(x.value), dims);
     return {rewriter.create<ReduceSumOp>(loc, type, x.value, makeIntegers(rewriter, loc, axes), 0, 0), kept};
   }
 
@@ -180,7 +180,7 @@ public:
       }
       dims.push_back(size);
     }
-    Type element = rankedType(a.value).getElementType();
+    Type element = getElementTypeOrSelf(a.value);
     Value product;
     if (inner.empty()) // an outer product: no sum, so no matrix product
       product = rewriter.create<MulOp>(loc, tensorType(element, dims), merged(a, parts(left, "")),
@@ -202,7 +202,7 @@ private:
 StringRef refusal(EinsumOp op, Equation &equation) {
   if (StringRef why = readEquation(op, equation); !why.empty())
     return why;
-  Type element = rankedType(op.getInputs()[0]).getElementType();
+  Type element = getElementTypeOrSelf(op.getInputs()[0]);
   if (op.getInputs().size() > 2 && isFloat(element) && !element.isF32() && !element.isF64())
     return "products of three would be rounded to 16 bits in between";
   return "";
@@ -257,7 +257,7 @@ struct DecomposeEinsum : impl::DecomposeEinsumBase<DecomposeEinsum> {
   using DecomposeEinsumBase::DecomposeEinsumBase;
 
   void runOnOperation() override {
-    PassReport report("DecomposeEinsum", limit);
+    PassReport report("decompose-einsum", limit);
     RuleSet rules;
     rules.add<EinsumOp>(decompose);
     rules.apply(getOperation(), report);

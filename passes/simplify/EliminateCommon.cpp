@@ -79,7 +79,7 @@ struct EliminateCommon : impl::EliminateCommonBase<EliminateCommon> {
   using EliminateCommonBase::EliminateCommonBase;
 
   void runOnOperation() override {
-    PassReport report("EliminateCommon", limit);
+    PassReport report("eliminate-common", limit);
     for (auto func : getOperation().getOps<func::FuncOp>())
       for (Block &block : func.getBody())
         Eliminator(report, &getContext()).block(block);

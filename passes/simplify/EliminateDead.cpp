@@ -192,7 +192,7 @@ struct EliminateDead : impl::EliminateDeadBase<EliminateDead> {
   using EliminateDeadBase::EliminateDeadBase;
 
   void runOnOperation() override {
-    PassReport report("EliminateDead", limit);
+    PassReport report("eliminate-dead", limit);
     SymbolUses symbols(getOperation());
     for (bool hasChanged = true; hasChanged && !report.done();) {
       hasChanged = false;

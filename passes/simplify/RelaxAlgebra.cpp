@@ -29,7 +29,7 @@ struct Step {
 
 std::optional<Step> stepOf(Operation *op) {
   if (!isa_and_nonnull<AddOp, SubOp, MulOp, DivOp>(op) || !rankedType(op->getResult(0)) ||
-      !isFloat(rankedType(op->getResult(0)).getElementType()))
+      !isFloat(getElementTypeOrSelf(op->getResult(0))))
     return std::nullopt;
   bool isSum = isa<AddOp, SubOp>(op), isInverse = isa<SubOp, DivOp>(op);
   Value a = op->getOperand(0), b = op->getOperand(1);
@@ -123,7 +123,7 @@ struct RelaxAlgebra : impl::RelaxAlgebraBase<RelaxAlgebra> {
   using RelaxAlgebraBase::RelaxAlgebraBase;
 
   void runOnOperation() override {
-    PassReport report("RelaxAlgebra", limit);
+    PassReport report("relax-algebra", limit);
     RuleSet rules;
     rules.add<AddOp>(dropZero);
     rules.addFor<AddOp, SubOp, MulOp, DivOp>(joinSteps);

@@ -302,7 +302,7 @@ struct SimplifyAlgebra : impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   using SimplifyAlgebraBase::SimplifyAlgebraBase;
 
   void runOnOperation() override {
-    PassReport report("SimplifyAlgebra", limit);
+    PassReport report("simplify-algebra", limit);
     RuleSet rules;
     rules.add<IdentityOp>(dropIdentity);
     rules.add<DropoutOp>(dropDropout);

@@ -207,7 +207,7 @@ struct SimplifyControl : impl::SimplifyControlBase<SimplifyControl> {
   using SimplifyControlBase::SimplifyControlBase;
 
   void runOnOperation() override {
-    PassReport report("SimplifyControl", limit);
+    PassReport report("simplify-control", limit);
     RuleSet rules;
     rules.add<IfOp>(inlineBranch);
     rules.add<LoopOp>(simplifyLoop);

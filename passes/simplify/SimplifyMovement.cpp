@@ -163,7 +163,7 @@ struct SimplifyMovement : impl::SimplifyMovementBase<SimplifyMovement> {
   using SimplifyMovementBase::SimplifyMovementBase;
 
   void runOnOperation() override {
-    PassReport report("SimplifyMovement", limit);
+    PassReport report("simplify-movement", limit);
     RuleSet rules;
     rules.add<TransposeOp>(simplifyTranspose);
     rules.addFor<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(simplifyView);

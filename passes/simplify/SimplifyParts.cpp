@@ -279,7 +279,7 @@ Value joinSlices(ConcatOp op, ArrayRef<Operation *> slices, int64_t axis, const 
   if (length == dims[axis])
     return source;
   dims[axis] = length;
-  return makeSlice(rewriter, rewriter.fused(op, slices), tensorType(rankedType(source).getElementType(), dims), source,
+  return makeSlice(rewriter, rewriter.fused(op, slices), tensorType(getElementTypeOrSelf(source), dims), source,
                    {{axis, whole}});
 }
 
@@ -350,7 +350,7 @@ struct SimplifyParts : impl::SimplifyPartsBase<SimplifyParts> {
   using SimplifyPartsBase::SimplifyPartsBase;
 
   void runOnOperation() override {
-    PassReport report("SimplifyParts", limit);
+    PassReport report("simplify-parts", limit);
     RuleSet rules;
     rules.add<ConcatOp>(simplifyConcat);
     rules.add<SplitOp>(simplifySplit);

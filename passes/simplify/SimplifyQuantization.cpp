@@ -136,8 +136,8 @@ Value gatherFrom(GatherOp op, RuleRewriter &rewriter, Value from, int64_t axis) 
   SmallVector<DimExpr> dims = dimsOf(rankedType(from)), indices = dimsOf(rankedType(op.getIndices()));
   dims.erase(dims.begin() + axis);
   dims.insert(dims.begin() + axis, indices.begin(), indices.end());
-  return rewriter.create<GatherOp>(op.getLoc(), tensorType(rankedType(from).getElementType(), dims), from,
-                                   op.getIndices(), axis);
+  return rewriter.create<GatherOp>(op.getLoc(), tensorType(getElementTypeOrSelf(from), dims), from, op.getIndices(),
+                                   axis);
 }
 
 /// Only the rows that are picked are converted.
@@ -155,9 +155,9 @@ bool gatherFirst(GatherOp op, RuleRewriter &rewriter) {
     return false;
   int64_t rank = rankedType(op.getX()).getRank(), axis = normalized(op.getAxis(), rank);
   int64_t line = normalized(conversion.getAxis(), rank), block = conversion.getBlockSize();
-  Type result = rankedType(op.getResult()).getElementType();
+  Type result = getElementTypeOrSelf(op.getResult());
   bool isPerRow = !hasOneScale(conversion) && line == axis;
-  if (isPerRow && (block != 0 || rankedType(conversion.getScale()).getElementType() != result)) {
+  if (isPerRow && (block != 0 || getElementTypeOrSelf(conversion.getScale()) != result)) {
     rewriter.refuse(op, "the scales lie along the axis of the indices, in blocks or of another type");
     return false;
   }
@@ -295,7 +295,7 @@ struct SimplifyQuantization : impl::SimplifyQuantizationBase<SimplifyQuantizatio
   using SimplifyQuantizationBase::SimplifyQuantizationBase;
 
   void runOnOperation() override {
-    PassReport report("SimplifyQuantization", limit);
+    PassReport report("simplify-quantization", limit);
     RuleSet rules;
     rules.add<MulOp>(recogniseConversion);
     rules.add<QuantizeLinearOp>(dropRoundTrip);

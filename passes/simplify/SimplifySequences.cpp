@@ -202,7 +202,7 @@ struct SimplifySequences : impl::SimplifySequencesBase<SimplifySequences> {
   using SimplifySequencesBase::SimplifySequencesBase;
 
   void runOnOperation() override {
-    PassReport report("SimplifySequences", limit);
+    PassReport report("simplify-sequences", limit);
     RuleSet rules;
     rules.add<SequenceAtOp>(simplifyAt);
     rules.add<SequenceLengthOp>(simplifyLength);
