@@ -14,13 +14,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// At least 1: what is left of a dimension of 1 after a kernel of 3 says nothing.
 int64_t sizeAtOnes(const DimExpr &dim) {
   std::set<std::string> symbols;
   dim.collectSymbols(symbols);
   std::map<std::string, DimExpr> ones;
   for (const std::string &symbol : symbols)
     ones.emplace(symbol, DimExpr(1));
-  return dim.with(ones).asConstant().value_or(1);
+  return std::max<int64_t>(dim.with(ones).asConstant().value_or(1), 1);
 }
 
 int64_t elementsOf(Value value) {

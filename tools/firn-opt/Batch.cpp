@@ -84,7 +84,7 @@ int optimiseBatch(const std::vector<BatchItem> &items, const OptimiseGraphOption
       OptimiseGraphOptions own = options;
       own.input = items[i].input;
       own.output = items[i].output;
-      if (!own.reportFile.empty())
+      if (!own.reportFile.empty() || own.wantJsonReport)
         own.reportFile = own.output + ".json";
       auto start = std::chrono::steady_clock::now();
       int64_t bytes = bytesOf(own.input);
@@ -92,6 +92,8 @@ int optimiseBatch(const std::vector<BatchItem> &items, const OptimiseGraphOption
       fs::create_directories(fs::path(own.output).parent_path(), error);
       OptimiseGraphResult result = optimiseGraph(own);
       std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      if (own.wantJsonReport)
+        result.report.clear(); // is in its file
       std::lock_guard<std::mutex> lock(printing);
       worst = std::max(worst, result.status);
       std::fprintf(stderr, "%s", result.messages.c_str());

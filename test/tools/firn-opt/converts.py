@@ -104,6 +104,76 @@ def optimises(folder, source):
           (numpy_helper.to_array(onnx.load(folder / 'big.onnx').graph.initializer[0]) == np.arange(12).reshape(3, 4)).all(), err)
 
 
+def plain():
+    """Two layers that change places with a normalisation: what --strict must not touch and --verify can run."""
+    rng = np.random.default_rng(3)
+    weights = [numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+               for name, shape in (('w', (4, 3, 3, 3)), ('scale', (4,)), ('shift', (4,)), ('mean', (4,)))]
+    weights.append(numpy_helper.from_array(np.ones(4, np.float32), 'variance'))
+    nodes = [
+        helper.make_node('Conv', ['x', 'w'], ['c'], 'conv'),
+        helper.make_node('BatchNormalization', ['c', 'scale', 'shift', 'mean', 'variance'], ['n'], 'norm'),
+        helper.make_node('Relu', ['n'], ['r'], 'relu'),
+        helper.make_node('Identity', ['r'], ['y'], 'same'),
+    ]
+    graph = helper.make_graph(nodes, 'plain', [helper.make_tensor_value_info('x', TensorProto.FLOAT, ['batch', 3, 'h', 8])],
+                              [helper.make_tensor_value_info('y', TensorProto.FLOAT, None)], weights)
+    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid('', 17)])
+
+
+def checks(folder, source):
+    """--verify, --check-cmd and --bisect: right results, wrong ones, and what cannot be shown."""
+    target = folder / 'checked.onnx'
+    status, out, err = opt(source, '-o', target, '--verify')
+    claim('verifies on three runs unless told otherwise', status == 0 and 'verified: 3 runs' in out + err, status, out, err)
+    status, out, err = opt(source, '-o', target, '--verify=5', '--report=json')
+    report = json.loads(out)
+    claim('the report has the verification', status == 0 and report['verification']['equal'] and report['verification']['runs'] == 5 and
+          report['verification']['outputs'][0]['name'] == 'y', out, err)
+    status, out, err = opt(source, '-o', target, '--verify', '--atol', 0, '--rtol', 0)
+    claim('a difference beyond the tolerance ends with 4 and names the node', status == 4 and 'first different node: ' in out + err, status, out, err)
+    status, out, err = opt(source, '-o', target, '--strict', '--verify')
+    claim('--strict verifies bit for bit', status == 0 and 'largest difference 0' in out + err, status, out, err)
+    count = f"{sys.executable} -c 'import onnx, sys; sys.exit(any(n.op_type == \"{{0}}\" for n in onnx.load(sys.argv[1]).graph.node))'"
+    keeps = f"{sys.executable} -c 'import onnx, sys; sys.exit(not any(n.op_type == \"BatchNormalization\" for n in onnx.load(sys.argv[1]).graph.node))'"
+    status, out, err = opt(source, '-o', target, '--check-cmd', count.format('Identity'))
+    claim('a command that ends with 0 passes', status == 0, status, out, err)
+    status, out, err = opt(source, '-o', target, '--check-cmd', keeps + ' {}')
+    claim('a command that ends otherwise is a failed check', status == 4 and 'check' in err, status, out, err)
+    status, out, err = opt(source, '-o', target, '--bisect', '--check-cmd', keeps)
+    claim('--bisect names the pass and the node', status == 4 and 'fold-conv-batch-norm' in out + err and 'norm' in out + err, status, out, err)
+    status, out, err = opt(source, '-o', target, '--bisect', '--check-cmd', 'false')
+    claim('--bisect says where even no rewrite is right', status == 4 and 'wrong before the first rewrite' in out + err, status, out, err)
+    status, out, err = opt(folder / 'a.onnx', '-o', target, '--verify')
+    claim('says why an operator that nobody knows cannot be verified', status == 4 and 'not verified' in out + err, status, out, err)
+    status, out, err = opt(source, '-o', target, '--report')
+    claim('the table says what there was and is', status == 0 and 'BatchNormalization' in out and 'FLOPs' in out and
+          'fold-conv-batch-norm: 1' in out, out, err)
+
+
+def many(folder, source):
+    """Files and folders at once."""
+    models = folder / 'models'
+    (models / 'deep').mkdir(parents=True)
+    for name in ('one.onnx', 'deep/two.onnx'):
+        (models / name).write_bytes(source.read_bytes())
+    (models / 'notes.txt').write_text('no model')
+    status, out, err = opt(models, '-o', folder / 'out', '--jobs', 2, '--report=json')
+    made = sorted(str(path.relative_to(folder / 'out')) for path in (folder / 'out').rglob('*') if path.is_file())
+    claim('a folder goes to a folder', status == 0 and made == ['deep/two.onnx', 'deep/two.onnx.json', 'one.onnx', 'one.onnx.json'], made, out, err)
+    claim('as one by one', (folder / 'out/one.onnx').read_bytes() == (folder / 'out/deep/two.onnx').read_bytes())
+    status, out, err = opt(models / 'one.onnx', models / 'deep/two.onnx', '-o', folder / 'flat')
+    claim('several files go to a folder', status == 0 and (folder / 'flat/one.onnx').exists() and (folder / 'flat/two.onnx').exists(), out, err)
+    status, out, err = opt(models / 'one.onnx', models / 'one.onnx', '-o', folder / 'flat')
+    claim('two inputs with one output are refused', status == 2 and 'one.onnx' in err, status, err)
+    (folder / 'nothing').mkdir()
+    status, out, err = opt(folder / 'nothing', '-o', folder / 'flat')
+    claim('a folder without graphs is refused', status == 2 and 'nothing' in err, status, err)
+    (models / 'broken.onnx').write_text('no model')
+    status, out, err = opt(models, '-o', folder / 'rest')
+    claim('a broken model leaves the others', status == 1 and (folder / 'rest/one.onnx').exists() and 'broken.onnx' in out + err, status, out, err)
+
+
 def refuses(folder, source):
     target = folder / 'x.onnx'
     text = folder / 'text.onnx'
@@ -132,4 +202,7 @@ with tempfile.TemporaryDirectory() as name:
     converts(work, work / 'a.onnx')
     optimises(work, work / 'a.onnx')
     refuses(work, work / 'a.onnx')
+    onnx.save(plain(), work / 'plain.onnx')
+    checks(work, work / 'plain.onnx')
+    many(work, work / 'plain.onnx')
 sys.exit(1 if failures else 0)
