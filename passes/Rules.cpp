@@ -14,7 +14,20 @@ namespace firn {
 
 // --- driver ----------------------------------------------------------------------------------------------------------
 
-void RuleRewriter::push(Operation *op) { worklist.insert(op); }
+void RuleRewriter::push(Operation *op) {
+  if (places.try_emplace(op, worklist.size()).second)
+    worklist.push_back(op);
+}
+
+Operation *RuleRewriter::pop() {
+  Operation *op = nullptr;
+  while (!op && !worklist.empty()) {
+    op = worklist.back();
+    worklist.pop_back();
+  }
+  places.erase(op);
+  return op;
+}
 
 void RuleRewriter::pushUsers(Value value) {
   for (Operation *user : value.getUsers())
@@ -22,13 +35,19 @@ void RuleRewriter::pushUsers(Value value) {
 }
 
 void RuleRewriter::notifyOperationErased(Operation *op) {
-  // What defined the operands may have one use left now, which some rules ask for.
+  // What defined the operands may have one use left now, or only uses of one kind, which some rules ask for. Of values
+  // with many uses the next round finds that: to look at all of them for each that goes would take quadratic time.
+  constexpr unsigned fewUses = 16;
   for (Value operand : op->getOperands())
     if (Operation *producer = operand.getDefiningOp(); producer && !isa<ConstantOp, AbsentOp>(producer)) {
       push(producer);
-      pushUsers(operand);
+      if (llvm::hasNItemsOrLess(operand.use_begin(), operand.use_end(), fewUses))
+        pushUsers(operand);
     }
-  worklist.remove(op); // it was among the users
+  if (auto place = places.find(op); place != places.end()) { // it was among the users
+    worklist[place->second] = nullptr;
+    places.erase(place);
+  }
 }
 
 bool isReturned(Value value) {
@@ -111,8 +130,10 @@ void RuleSet::apply(ModuleOp module, PassReport &report) const {
   module.walk<WalkOrder::PreOrder>([&](Operation *op) { all.push_back(op); });
   for (Operation *op : llvm::reverse(all)) // popped from the end: first operation first
     rewriter.push(op);
-  while (!rewriter.worklist.empty() && !report.done()) {
-    Operation *op = rewriter.worklist.pop_back_val();
+  while (!report.done()) {
+    Operation *op = rewriter.pop();
+    if (!op)
+      break;
     auto found = rules.find(op->getName().getTypeID());
     if (found == rules.end())
       continue;

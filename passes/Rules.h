@@ -11,8 +11,8 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/PassReport.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/SetVector.h"
 #include <functional>
 
 namespace firn {
@@ -47,10 +47,13 @@ private:
   void notifyOperationInserted(mlir::Operation *op, InsertPoint) override { push(op); }
   void notifyOperationErased(mlir::Operation *op) override;
   void push(mlir::Operation *op);
+  mlir::Operation *pop();
   void pushUsers(mlir::Value value);
 
   PassReport &report;
-  llvm::SetVector<mlir::Operation *> worklist;
+  // A stack without repetitions. Erased operations leave holes (null): a removal costs no search.
+  std::vector<mlir::Operation *> worklist;
+  llvm::DenseMap<mlir::Operation *, size_t> places;
   llvm::DenseSet<std::pair<mlir::Operation *, size_t>> refused;
 };
 
