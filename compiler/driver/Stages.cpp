@@ -151,12 +151,12 @@ bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &d
     argument.setType(tensorType(type.getElementType(), dims));
   }
   // What the file says of its outputs holds for the fixed sizes too.
+  SmallVector<DictionaryAttr> declarations;
   for (unsigned i = 0; i < main.getNumResults(); ++i) {
-    auto declared = main.getResultAttrOfType<TypeAttr>(i, "firn.declared");
+    NamedAttrList attributes(main.getResultAttrDict(i));
+    auto declared = dyn_cast_or_null<TypeAttr>(attributes.get("firn.declared"));
     auto type = declared ? dyn_cast<RankedTensorType>(declared.getValue()) : RankedTensorType();
-    if (!type)
-      continue;
-    SmallVector<DimExpr> dims = dimsOf(type);
+    SmallVector<DimExpr> dims = type ? dimsOf(type) : SmallVector<DimExpr>();
     bool isFixed = false;
     for (DimExpr &dim : dims)
       if (auto symbol = dim.asSymbol())
@@ -165,8 +165,10 @@ bool fixDimensions(ModuleOp module, const SourceOptions &options, Diagnostics &d
           isFixed = true;
         }
     if (isFixed)
-      main.setResultAttr(i, "firn.declared", TypeAttr::get(tensorType(type.getElementType(), dims)));
+      attributes.set("firn.declared", TypeAttr::get(tensorType(type.getElementType(), dims)));
+    declarations.push_back(attributes.getDictionary(main.getContext()));
   }
+  main.setAllResultAttrs(declarations);
   auto list = [](const std::set<std::string> &set) {
     return set.empty() ? std::string("none") : llvm::join(set, ", ");
   };

@@ -538,30 +538,39 @@ void ModuleBuilder::buildMain(ModuleOp module) {
   Block *block = main.addEntryBlock();
   builder.setInsertionPointToStart(block);
 
+  // Attributes are set in one go: setting one copies the list of all.
+  SmallVector<DictionaryAttr> inputAttributes, outputAttributes;
+  auto described = [&](const model::Value &value) {
+    NamedAttrList attributes;
+    attributes.set("firn.name", string(value.name));
+    if (!value.doc.empty())
+      attributes.set("firn.doc", string(value.doc));
+    return attributes;
+  };
   Scope scope;
   for (auto [i, input] : llvm::enumerate(inputs)) {
     scope.values[input->name] = block->getArgument(unsigned(i));
     block->getArgument(unsigned(i)).setLoc(nameLocation(input->name));
-    main.setArgAttr(unsigned(i), "firn.name", string(input->name));
-    if (!input->doc.empty())
-      main.setArgAttr(unsigned(i), "firn.doc", string(input->doc));
+    NamedAttrList attributes = described(*input);
     Type type;
     if (auto found = constants.find(input->name); found != constants.end() && !found->second->isBroken)
-      main.setArgAttr(unsigned(i), "firn.default", valueOf(*found->second, type));
+      attributes.set("firn.default", valueOf(*found->second, type));
+    inputAttributes.push_back(attributes.getDictionary(context));
   }
+  main.setAllArgAttrs(inputAttributes);
   buildConstants(graph, scope, names);
   buildNodes(graph, scope);
 
   SmallVector<Value> results;
-  for (auto [i, output] : llvm::enumerate(graph.outputs)) {
+  for (const model::Value &output : graph.outputs) {
     Value value = scope.find(output.name);
     results.push_back(value ? value : placeholder(module.getLoc(), "an output that nothing computes"));
-    main.setResultAttr(unsigned(i), "firn.name", string(output.name));
-    if (!output.doc.empty())
-      main.setResultAttr(unsigned(i), "firn.doc", string(output.doc));
+    NamedAttrList attributes = described(output);
     if (Type declared = declaredType(output.type))
-      main.setResultAttr(unsigned(i), "firn.declared", TypeAttr::get(declared));
+      attributes.set("firn.declared", TypeAttr::get(declared));
+    outputAttributes.push_back(attributes.getDictionary(context));
   }
+  main.setAllResultAttrs(outputAttributes);
   builder.create<func::ReturnOp>(module.getLoc(), results);
   outputTypes.clear();
   llvm::append_range(outputTypes, ValueRange(results).getTypes());
