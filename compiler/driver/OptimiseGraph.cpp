@@ -107,7 +107,7 @@ private:
   int keepSource(OwningOpRef<ModuleOp> &module) {
     StringRef from = llvm::sys::path::extension(options.input), to = llvm::sys::path::extension(options.output);
     if (from != to || hasSideFile || !options.dims.empty() || !options.shapes.empty() || options.edits.any() ||
-        options.pruneInputs || options.sideFileBytes > 0)
+        options.pruneInputs || (options.sideFileBytes > 0 && options.sideFileBytes < INT64_MAX))
       return exitDone;
     module = source->clone();
     outputBytes = inputBytes;

@@ -21,7 +21,7 @@ struct OptimiseGraphOptions : SourceOptions {
   bool pruneInputs = false;             // inputs that nothing reads go
   int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
   bool allowGrowth = false;             // the output may have more bytes than the input
-  int64_t sideFileBytes = 0;            // larger constants go to a file beside the output; 0: only where they must
+  int64_t sideFileBytes = 0;            // larger constants go to OUTPUT.data; 0: where they must, INT64_MAX: none
   bool wantReport = false;
   bool wantJsonReport = false; // instead of text
   std::string reportFile;      // JSON

@@ -3,6 +3,7 @@
 #include "compiler/export/Export.h"
 #include "compiler/export/firn/Writer.h"
 #include "compiler/export/onnx/Writer.h"
+#include "compiler/import/Blob.h"
 #include <climits>
 #include <cstring>
 #include <unistd.h>
@@ -12,6 +13,11 @@ namespace firn {
 static bool fail(Diagnostics &diagnostics, llvm::StringRef path) {
   diagnostics.error("export.unwritable", "'" + path.str() + "' cannot be written: " + std::strerror(errno));
   return false;
+}
+
+void tooLarge(Diagnostics &diagnostics) {
+  diagnostics.error("export.size", "the model is larger than 2 GiB, which no protobuf message may be",
+                    "write the weights to a side file: --external=auto");
 }
 
 std::optional<int64_t> writeWithSideFile(llvm::StringRef path, llvm::StringRef bytes, SideFileWriter &side,
@@ -57,7 +63,13 @@ int64_t SideFileWriter::add(llvm::ArrayRef<char> bytes) {
   static const char zeros[4096] = {};
   int64_t padding = (alignment - size % alignment) % alignment;
   isFailed |= std::fwrite(zeros, 1, size_t(padding), file) != size_t(padding);
-  isFailed |= std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size();
+  // Weights may be larger than memory: what is written goes.
+  constexpr size_t chunk = size_t(8) << 20;
+  for (size_t at = 0; at < bytes.size() && !isFailed; at += chunk) {
+    llvm::ArrayRef<char> part = bytes.slice(at, std::min(chunk, bytes.size() - at));
+    isFailed |= std::fwrite(part.data(), 1, part.size(), file) != part.size();
+    releasePages(part);
+  }
   int64_t offset = size + padding;
   size = offset + int64_t(bytes.size());
   return offset;
@@ -97,6 +109,10 @@ std::optional<int64_t> exportModel(mlir::ModuleOp module, llvm::StringRef path, 
   std::optional<model::Model> model = collectModel(module, options, diagnostics);
   if (!model)
     return std::nullopt;
+  if (options.sideFileBytes == INT64_MAX && constantBytesOf(model->graph) > INT_MAX) { // before they are copied
+    tooLarge(diagnostics);
+    return std::nullopt;
+  }
   bool isFirn = path.ends_with(".fpb") || path.ends_with(".fpbtxt");
   return (isFirn ? writeFirn : writeOnnx)(*model, path, options.sideFileBytes, diagnostics);
 }

@@ -37,6 +37,9 @@ private:
 std::optional<int64_t> writeWithSideFile(llvm::StringRef path, llvm::StringRef bytes, SideFileWriter &side,
                                          Diagnostics &diagnostics);
 
+/// Says that a message would be above protobuf's limit.
+void tooLarge(Diagnostics &diagnostics);
+
 /// Bytes of all constants of the graph and those nested in it.
 int64_t constantBytesOf(const model::Graph &graph);
 

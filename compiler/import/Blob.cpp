@@ -4,11 +4,43 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
+#include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace firn {
+
+namespace {
+
+/// The ranges of this process that are mapped files: begin -> end.
+struct Mappings {
+  std::mutex mutex;
+  std::map<uintptr_t, uintptr_t> ranges;
+
+  static Mappings &all() {
+    static Mappings mappings;
+    return mappings;
+  }
+};
+
+} // namespace
+
+void releasePages(llvm::ArrayRef<char> bytes) {
+  // Reading one byte may map as much as this around it, also of neighbours that were given back before.
+  constexpr uintptr_t most = uintptr_t(2) << 20;
+  uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data()), end = begin + bytes.size();
+  Mappings &mappings = Mappings::all();
+  std::lock_guard<std::mutex> lock(mappings.mutex); // the mapping stays while its pages go
+  auto after = mappings.ranges.upper_bound(begin);
+  if (after == mappings.ranges.begin() || std::prev(after)->second < end)
+    return;
+  auto [first, last] = *std::prev(after);
+  begin = std::max(first, begin / most * most);
+  end = std::min(last, (end + most - 1) / most * most);
+  madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}
 
 std::optional<MappedFile> mapFile(const std::string &path, std::string &why) {
   // O_NONBLOCK: a pipe in the place of a file must not hang us before fstat tells.
@@ -33,7 +65,15 @@ std::optional<MappedFile> mapFile(const std::string &path, std::string &why) {
       return std::nullopt;
     }
     file.bytes = {static_cast<const char *>(data), size};
-    file.owner = std::shared_ptr<void>(data, [size](void *p) { munmap(p, size); });
+    Mappings &mappings = Mappings::all();
+    std::lock_guard<std::mutex> lock(mappings.mutex);
+    uintptr_t begin = reinterpret_cast<uintptr_t>(data);
+    mappings.ranges[begin] = begin + size;
+    file.owner = std::shared_ptr<void>(data, [size, &mappings](void *p) {
+      std::lock_guard<std::mutex> lock(mappings.mutex);
+      mappings.ranges.erase(reinterpret_cast<uintptr_t>(p));
+      munmap(p, size);
+    });
   }
   close(fd);
   return file;

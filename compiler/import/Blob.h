@@ -16,6 +16,10 @@ struct MappedFile {
 /// Maps a regular file; nothing and a reason in `why` where that cannot be.
 std::optional<MappedFile> mapFile(const std::string &path, std::string &why);
 
+/// Gives the pages of `bytes` back, where a MappedFile holds them: reading them again reads the file.
+/// For passing over more bytes than should be resident. Elsewhere it does nothing.
+void releasePages(llvm::ArrayRef<char> bytes);
+
 /// The files beside a model: opened by name, mapped once, none outside the model's folder.
 class SideFiles {
 public:

@@ -1,6 +1,7 @@
 #include "compiler/import/Build.h"
 #include "compiler/SourceLocation.h"
 #include "compiler/export/firn/Writer.h"
+#include "compiler/import/Blob.h"
 #include "compiler/import/Prepare.h"
 #include "compiler/import/onnx/Schema.h"
 #include "dialects/firn/Firn.h"
@@ -220,7 +221,9 @@ Attribute ModuleBuilder::valueOf(const model::Tensor &tensor, Type &type) {
   uintptr_t alignment = std::min<uintptr_t>(8, std::max(1, firn_dtype_bits(tensor.dtype) / 8));
   if (reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0)
     return constantFromBytes(tensorType, tensor.bytes);
-  return constantFromMapped(tensorType, tensor.bytes, tensor.owner);
+  ElementsAttr constant = constantFromMapped(tensorType, tensor.bytes, tensor.owner);
+  releasePages(tensor.bytes); // they were read once, to find equal ones; weights may be larger than memory
+  return constant;
 }
 
 Attribute ModuleBuilder::attributeOf(const model::Attribute &attribute) {

@@ -232,23 +232,34 @@ static ElementsAttr makeBlob(RankedTensorType type, ArrayRef<char> bytes, llvm::
   return DenseResourceElementsAttr::get(type, key, make());
 }
 
-ElementsAttr constantFromBytes(RankedTensorType type, ArrayRef<char> bytes) {
+/// The value of a type that `dense` attributes hold whose elements all have the same bytes; null for others.
+static ElementsAttr splatOf(RankedTensorType type, ArrayRef<char> bytes) {
   Type element = type.getElementType();
   int64_t count = type.getNumElements();
-  int64_t size = count ? int64_t(bytes.size()) / count : 0;
-  bool isSplat = count > 0 && firn_dtype_bits(dtypeOf(element)) >= 8 && dtypeOf(element) != FIRN_STRING &&
-                 std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
-  if (isSplat && element.isInteger(1))
+  if (count == 0 || firn_dtype_bits(dtypeOf(element)) < 8 || dtypeOf(element) == FIRN_STRING)
+    return {};
+  size_t size = bytes.size() / size_t(count);
+  if (std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) != 0)
+    return {};
+  if (element.isInteger(1))
     return DenseElementsAttr::get(type, bytes[0] != 0);
-  if (fitsDense(element) && (isSplat || bytes.size() <= 64))
-    return DenseElementsAttr::getFromRawBuffer(type, isSplat ? bytes.take_front(size) : bytes);
+  return fitsDense(element) ? DenseElementsAttr::getFromRawBuffer(type, bytes.take_front(size)) : ElementsAttr();
+}
+
+ElementsAttr constantFromBytes(RankedTensorType type, ArrayRef<char> bytes) {
+  if (ElementsAttr splat = splatOf(type, bytes))
+    return splat;
+  if (fitsDense(type.getElementType()) && bytes.size() <= 64)
+    return DenseElementsAttr::getFromRawBuffer(type, bytes);
   if (bytes.empty())
     bytes = ArrayRef<char>("", size_t(0)); // MLIR copies from the pointer of an empty list too
   return makeBlob(type, bytes, [&] { return HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64); });
 }
 
 ElementsAttr constantFromMapped(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<void> keepAlive) {
-  if (bytes.size() <= 4096) // small ones are worth a look for splats; big splats are rare
+  if (ElementsAttr splat = splatOf(type, bytes))
+    return splat;
+  if (bytes.size() <= 4096) // not worth a mapping
     return constantFromBytes(type, bytes);
   return makeBlob(type, bytes, [&] {
     return AsmResourceBlob(bytes, 1, [keepAlive](void *, size_t, size_t) {}, /*dataIsMutable=*/false);

@@ -9,7 +9,6 @@
 #include "passes/Rules.h"
 
 #include "runtime/abi/dtype.h"
-#include <cstring>
 
 using namespace mlir;
 
@@ -23,13 +22,11 @@ constexpr int64_t fewBytes = 16384; // one more node is not worth less
 
 /// The bytes of the one element that all elements of `constant` are; nothing for others.
 std::optional<ArrayRef<char>> repeated(ElementsAttr constant, int64_t size) {
+  // Where they were made, their bytes were looked at: here they may lie in a file.
   auto bytes = constantBytes(constant);
-  if (!bytes || int64_t(bytes->bytes.size()) < size)
+  if (!bytes || !bytes->isSplat || int64_t(bytes->bytes.size()) < size)
     return std::nullopt;
-  ArrayRef<char> first = bytes->bytes.take_front(size);
-  bool isRepeated =
-      bytes->isSplat || std::memcmp(bytes->bytes.data(), bytes->bytes.data() + size, bytes->bytes.size() - size) == 0;
-  return isRepeated ? std::optional(first) : std::nullopt;
+  return bytes->bytes.take_front(size);
 }
 
 struct ShrinkConstants : impl::ShrinkConstantsBase<ShrinkConstants> {

@@ -91,12 +91,21 @@ Value stacked(Value value, Location loc, RuleRewriter &rewriter) {
   return rewriter.create<UnsqueezeOp>(loc, tensorType(type.getElementType(), dims), value, axes);
 }
 
+/// Whether scan outputs can be put together from what the trips yield. What a carried argument stands for may have less
+/// of a type than the argument.
+bool hasRanksToStack(LoopOp op) {
+  if (op.getNumResults() == op.getCarried().size())
+    return true;
+  auto isRanked = [](Value value) { return bool(rankedType(value)); };
+  return llvm::all_of(op.getBody().front().getTerminator()->getOperands(), isRanked) &&
+         llvm::all_of(op.getCarried(), isRanked);
+}
+
 bool inlineIteration(LoopOp op, RuleRewriter &rewriter) {
+  if (!hasRanksToStack(op))
+    return false;
   Block &body = op.getBody().front();
   unsigned carried = op.getCarried().size();
-  for (unsigned i = carried; i < op.getNumResults(); ++i)
-    if (!rankedType(body.getTerminator()->getOperand(i + 1)))
-      return false;
   rewriter.setInsertionPoint(op);
   auto scalar = [&](Type type, double number) {
     return makeNumbers(rewriter, op.getLoc(), RankedTensorType::get({}, type), {number});
@@ -140,7 +149,7 @@ std::optional<int64_t> unrolledTrips(LoopOp op, StringRef &why) {
       if (!isa<ConstantOp, AbsentOp>(inner))
         isClosed &= rankedType(result) && rankedType(result).hasStaticShape();
   });
-  if (!isClosed) {
+  if (!isClosed || !hasRanksToStack(op)) {
     why = "its body has open dimensions";
     return std::nullopt;
   }

@@ -150,20 +150,58 @@ FAMILIES = [read_by_all, equal_nodes, shape_arithmetic, dead_chain, foldable_cha
             residuals, branches, nested_sums]
 
 
+def optimise(tool, model, output, *options):
+    """Seconds of processor time and megabytes."""
+    done = subprocess.run([sys.executable, '-c', COUNT, tool, model, '-o', output, *options], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f'{model}: firn-opt ended with {done.returncode}')
+    return map(float, done.stdout.split())
+
+
 def measure(tool, family, size, folder, repeats):
-    """Seconds of processor time (the least of several runs) and megabytes."""
-    model = folder / 'model.onnx'
+    """Seconds of processor time and megabytes, the least of several runs."""
+    model = folder / f'{family.__name__}.onnx'
     graph = Graph()
     family(graph, size)
     onnx.save(graph.model(), model)
-    seconds, memory = math.inf, math.inf
-    for _ in range(repeats):
-        done = subprocess.run([sys.executable, '-c', COUNT, tool, model, '-o', folder / 'out.onnx'], stdout=subprocess.PIPE, text=True)
-        if done.returncode:
-            raise SystemExit(f'{family.__name__}: firn-opt ended with {done.returncode}')
-        now, peak = map(float, done.stdout.split())
-        seconds, memory = min(seconds, now), min(memory, peak)
-    return seconds, memory
+    return [min(values) for values in zip(*(optimise(tool, model, folder / 'out.onnx') for _ in range(repeats)))]
+
+
+def save_weights_beside(path, count, side):
+    """A chain of `count` products whose weights of side x side lie in a file beside the model."""
+    graph, x = Graph(), 'x'
+    graph.inputs = [helper.make_tensor_value_info('x', TensorProto.FLOAT, ['N', side])]
+    block = graph.random.standard_normal((side, side), np.float32)
+    with open(path.with_suffix('.weights'), 'wb') as file:
+        for i in range(count):
+            tensor = TensorProto(name=f'k{i}', data_type=TensorProto.FLOAT, dims=[side, side], data_location=TensorProto.EXTERNAL)
+            for key, value in [('location', path.with_suffix('.weights').name), ('offset', file.tell()), ('length', block.nbytes)]:
+                tensor.external_data.add(key=key, value=str(value))
+            block[0, 0] = i  # no two are equal
+            file.write(block)
+            graph.constants.append(tensor)
+            x = graph.add('MatMul', graph.add('Identity', x), tensor.name)
+    graph.output(x)
+    path.write_bytes(graph.model().SerializeToString())
+
+
+def weights_stay_on_disk(tool, folder):
+    """Weights beside the model are passed from file to file: more of them take no more memory. Returns what is wrong."""
+    side, few, many = 1448, 4, 24
+    peaks = {}
+    for count in (few, many):
+        model = folder / f'weights_{count}.onnx'
+        save_weights_beside(model, count, side)
+        converted = folder / f'weights_{count}.fpb'
+        for source, output in [(model, folder / 'out.onnx'), (model, converted), (converted, folder / 'out.onnx')]:
+            _, peaks[source.suffix, output.suffix, count] = optimise(tool, source, output, '--external=4096')
+    wrong = []
+    for source, output, count in peaks:
+        more = peaks[source, output, many] - peaks[source, output, few]
+        # Looking at one element may map two megabytes of the file, a quarter of a tensor.
+        if count == many and more > (many - few) * side * side * 4 / 2**20 / 2:
+            wrong.append(f'{source} to {output}: {many - few} more weights of {side}x{side} take {more:.0f} MB')
+    return wrong
 
 
 def main():
@@ -189,8 +227,12 @@ def main():
             verdict = 'ok' if max(time, memory) <= limit else 'FAILED'
             wrong += verdict != 'ok'
             print(f'{verdict:6} {family.__name__:18} {few[0]:.2f} s -> {many[0]:.2f} s: {time:.1f} times; memory {memory:.1f} times', flush=True)
+        if not arguments.sizes:
+            problems = weights_stay_on_disk(tool, folder)
+            wrong += bool(problems)
+            print(f'{"FAILED" if problems else "ok":6} weights stay on disk  ' + '; '.join(problems))
     if not arguments.sizes:
-        print(f'{len(FAMILIES) - wrong} passed, {wrong} failed')
+        print(f'{len(FAMILIES) + 1 - wrong} passed, {wrong} failed')
     return min(wrong, 1)
 
 

@@ -5,6 +5,7 @@
 #include "tools/options/ModelOptions.h"
 
 #include <filesystem>
+#include <limits>
 #include <unistd.h>
 
 namespace {
@@ -85,9 +86,10 @@ private:
         ->check(CLI::NonNegativeNumber);
     app.add_flag("--allow-growth", options.allowGrowth,
                  "the output may have more bytes than the input (default: what would make it larger is not done)");
-    app.add_option("--side-file", options.sideFileBytes,
-                   "constants of at least so many bytes go to OUTPUT.data (default: only where they must)")
-        ->check(CLI::PositiveNumber);
+    app.add_option(
+        "--external", external,
+        "which constants go to OUTPUT.data: auto (where they must: above 2 GiB; the default), never, or those "
+        "of at least so many bytes (4096, 1M)");
   }
 
   void addChecks() {
@@ -132,12 +134,25 @@ private:
         return why;
     if (options.bisect && options.checkCommand.empty() && !options.verifyRuns)
       options.verifyRuns = 3;
+    if (!readExternal())
+      return "--external expects auto, never or a number of bytes, found '" + external + "'";
     options.wantReport = !report.empty();
     options.wantJsonReport = report == "json";
     if (report != "text" && report != "json")
       options.reportFile = report;
     std::string why = shared.finish();
     return why.empty() ? transforms.finish() : why;
+  }
+
+  /// Reads --external; false where it is none of what it may be.
+  bool readExternal() {
+    if (external == "auto" || external == "never") {
+      options.sideFileBytes = external == "auto" ? 0 : std::numeric_limits<int64_t>::max();
+      return true;
+    }
+    std::string bytes = external;
+    return CLI::AsSizeValue(false)(bytes).empty() && CLI::detail::lexical_cast(bytes, options.sideFileBytes) &&
+           options.sideFileBytes > 0;
   }
 
   CLI::App app{"Optimises ONNX models or Firn graphs and writes them as graphs again."};
@@ -147,7 +162,7 @@ private:
   std::vector<std::string> inputs;
   std::vector<firn::BatchItem> items;
   unsigned jobs = 0;
-  std::string report;
+  std::string report, external = "auto";
   bool listsPasses = false;
 };
 

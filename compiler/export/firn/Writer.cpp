@@ -110,11 +110,11 @@ void Writer::writeConstant(const model::Tensor &tensor, v1::Constant &proto) {
   }
   v1::External *external = proto.mutable_external();
   external->set_location(sideFile.location());
-  external->set_offset(sideFile.add(tensor.bytes));
-  external->set_length(int64_t(tensor.bytes.size()));
   auto hash = llvm::SHA256::hash(
       llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(tensor.bytes.data()), tensor.bytes.size()));
   external->set_sha256(llvm::toHex(hash, true));
+  external->set_offset(sideFile.add(tensor.bytes)); // last: it lets go of the bytes
+  external->set_length(int64_t(tensor.bytes.size()));
 }
 
 void Writer::writeAttribute(const model::Attribute &attribute, v1::Attribute &proto) {
@@ -236,8 +236,7 @@ std::optional<int64_t> writeFirn(const model::Model &model, llvm::StringRef path
       return std::nullopt;
     }
   } else if (!proto.SerializeToString(&bytes)) {
-    diagnostics.error("export.size", "the model is larger than 2 GiB, which no protobuf message may be",
-                      "write the weights to a side file");
+    tooLarge(diagnostics);
     return std::nullopt;
   }
   return writeWithSideFile(path, bytes, writer.side(), diagnostics);

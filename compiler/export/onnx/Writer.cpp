@@ -222,8 +222,7 @@ std::optional<int64_t> writeOnnx(const model::Model &model, llvm::StringRef path
   writer.write(model, proto);
   std::string bytes;
   if (!proto.SerializeToString(&bytes)) {
-    diagnostics.error("export.size", "the model is larger than 2 GiB, which no protobuf message may be",
-                      "write the weights to a side file");
+    tooLarge(diagnostics);
     return std::nullopt;
   }
   return writeWithSideFile(path, bytes, writer.side(), diagnostics);

@@ -215,6 +215,7 @@ std::string Reader::readContents(const v1::Constant &proto, int64_t bytes, model
       return "";
     auto hash = llvm::SHA256::hash(
         llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(part->bytes.data()), part->bytes.size()));
+    releasePages(part->bytes);
     std::string hex = llvm::toHex(hash, true);
     return hex == external.sha256() ? ""
                                     : "has another SHA-256 in '" + external.location() + "': expected " +

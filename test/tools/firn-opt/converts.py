@@ -99,7 +99,7 @@ def optimises(folder, source):
     status, out, err = opt(source, '-o', target, '--dim', 'batch=2')
     dims = [[d.dim_value for d in value.type.tensor_type.shape.dim] for value in (onnx.load(target).graph.input[0], onnx.load(target).graph.output[1])]
     claim('fixes a dimension of inputs and outputs', status == 0 and dims == [[2, 12], [2, 6, 2]], dims, err)
-    status, out, err = opt(source, '-o', folder / 'big.onnx', '--no-optimise', '--side-file', 16)
+    status, out, err = opt(source, '-o', folder / 'big.onnx', '--no-optimise', '--external', 16)
     claim('puts constants beside the model', (folder / 'big.onnx.data').exists() and
           (numpy_helper.to_array(onnx.load(folder / 'big.onnx').graph.initializer[0]) == np.arange(12).reshape(3, 4)).all(), err)
 
