@@ -12,6 +12,9 @@ namespace firn {
 /// say, or only at length: branches are not replaced by firn.fail, shape arithmetic on open dimensions stays.
 constexpr llvm::StringLiteral staysGraphAttribute = "firn.stays_graph";
 
+/// Of such a module: the opset of ai.onnx that the file is to have (i64); without it, any.
+constexpr llvm::StringLiteral targetOpsetAttribute = "firn.target_opset";
+
 inline bool staysGraph(mlir::ModuleOp module) { return module->hasAttr(staysGraphAttribute); }
 
 /// The shape operand that says what a reshape gives, in numbers alone: 0 copies the input's dimension, one -1 follows

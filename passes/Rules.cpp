@@ -1,5 +1,6 @@
 // Rules: the driver, and reading and building of constants.
 #include "passes/Rules.h"
+#include "passes/GraphForm.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -116,6 +117,13 @@ void RuleRewriter::changed(Operation *op, StringRef what) {
     pushUsers(result);
 }
 
+bool RuleRewriter::mayWrite(Operation *op, StringRef name, int64_t since) {
+  if (since <= targetOpset)
+    return true;
+  refuse(op, (name + " is of opset " + Twine(since) + ", the graph is for " + Twine(targetOpset)).str());
+  return false;
+}
+
 Location RuleRewriter::fused(Operation *op, ArrayRef<Operation *> others) {
   SmallVector<Location> locations;
   for (Operation *other : others)
@@ -126,6 +134,8 @@ Location RuleRewriter::fused(Operation *op, ArrayRef<Operation *> others) {
 
 void RuleSet::apply(ModuleOp module, PassReport &report) const {
   RuleRewriter rewriter(module.getContext(), report);
+  if (auto target = module->getAttrOfType<IntegerAttr>(targetOpsetAttribute))
+    rewriter.targetOpset = target.getInt();
   SmallVector<Operation *> all;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) { all.push_back(op); });
   for (Operation *op : llvm::reverse(all)) // popped from the end: first operation first

@@ -39,6 +39,9 @@ public:
   void refuse(mlir::Operation *op, llvm::StringRef why);
   /// Counts a rewrite of `op` in place and looks at it and its users again.
   void changed(mlir::Operation *op, llvm::StringRef what);
+  /// Whether an operator that ONNX has since opset `since` may take the place of `op`; where the graph is for an older
+  /// one (GraphForm.h), says so.
+  bool mayWrite(mlir::Operation *op, llvm::StringRef name, int64_t since);
   mlir::Location fused(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> others);
   bool done() const { return report.done(); }
 
@@ -51,6 +54,7 @@ private:
   void pushUsers(mlir::Value value);
 
   PassReport &report;
+  int64_t targetOpset = INT64_MAX;
   // A stack without repetitions. Erased operations leave holes (null): a removal costs no search.
   std::vector<mlir::Operation *> worklist;
   llvm::DenseMap<mlir::Operation *, size_t> places;

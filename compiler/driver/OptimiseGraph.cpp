@@ -7,6 +7,7 @@
 #include "compiler/export/Export.h"
 #include "compiler/export/Write.h"
 #include "compiler/import/Blob.h"
+#include "compiler/import/onnx/Schema.h"
 #include "passes/GraphForm.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
@@ -61,6 +62,11 @@ public:
 private:
   int work() {
     context.printOpOnDiagnostic(false);
+    if (options.opset > newestVersion("")) {
+      diagnostics.error("export.opset", "opset " + std::to_string(options.opset) + " is newer than the newest known, " +
+                                            std::to_string(newestVersion("")));
+      return exitRejected;
+    }
     OwningOpRef<ModuleOp> module = importSource(options, false, context, diagnostics);
     if (!module || diagnostics.hasErrors())
       return rejection(diagnostics);
@@ -70,6 +76,8 @@ private:
       return exitFile;
     if (options.wantReport)
       facts.before = describe(*module, inputBytes, true);
+    if (options.isConversionOnly && options.opset)
+      inferTypes(*module); // an older version may not take all
     source = module->clone();
     if (int status = options.isConversionOnly ? write(*module, options.output) : optimiseToSize(module))
       return status;
@@ -107,7 +115,7 @@ private:
   int keepSource(OwningOpRef<ModuleOp> &module) {
     StringRef from = llvm::sys::path::extension(options.input), to = llvm::sys::path::extension(options.output);
     if (from != to || hasSideFile || !options.dims.empty() || !options.shapes.empty() || options.edits.any() ||
-        options.pruneInputs || (options.sideFileBytes > 0 && options.sideFileBytes < INT64_MAX))
+        options.pruneInputs || options.opset || (options.sideFileBytes > 0 && options.sideFileBytes < INT64_MAX))
       return exitDone;
     module = source->clone();
     outputBytes = inputBytes;
@@ -139,6 +147,8 @@ private:
     remarks.clear();
     passRemarks() = &remarks;
     module->setAttr(staysGraphAttribute, UnitAttr::get(&context));
+    if (options.opset)
+      module->setAttr(targetOpsetAttribute, IntegerAttr::get(IntegerType::get(&context, 64), options.opset));
     MlirDiagnosticCollector collector(&context, diagnostics, "import.shape");
     PassManager manager(&context);
     manager.enableVerifier(false);
@@ -155,6 +165,7 @@ private:
     bool isDone = succeeded(manager.run(module));
     passRemarks() = nullptr;
     module->removeAttr(staysGraphAttribute);
+    module->removeAttr(targetOpsetAttribute);
     if (options.pruneInputs)
       dropUnusedInputs(module);
     return isDone && !diagnostics.hasErrors();
@@ -165,12 +176,14 @@ private:
     ExportOptions how;
     how.sideFileBytes = options.sideFileBytes;
     how.isConversion = options.isConversionOnly;
+    how.opset = options.opset;
     if (std::optional<int64_t> bytes = exportModel(module, path, how, diagnostics)) {
       outputBytes = *bytes;
       return exitDone;
     }
     return diagnostics.hasOnly("export.unwritable") ? exitFile
            : diagnostics.hasOnly("export.size")     ? exitRejected
+           : diagnostics.hasOnly("export.opset")    ? exitRejected
                                                     : exitInternal;
   }
 
@@ -241,17 +254,24 @@ private:
     return found;
   }
 
-  /// The numbers of a graph, as its file says it.
-  GraphFacts describe(ModuleOp module, int64_t bytes, bool isSource) {
-    OwningOpRef<ModuleOp> inferred = module.clone();
+  /// Gives values the types that follow; what can be found is there also where something is wrong.
+  void inferTypes(ModuleOp module) {
     Diagnostics unsaid;
     MlirDiagnosticCollector collector(&context, unsaid, "import.shape");
     PassManager manager(&context);
     manager.enableVerifier(false);
     manager.addPass(createInferShapes());
-    (void)manager.run(*inferred); // what could be found is there also where something is wrong
+    (void)manager.run(module);
+  }
+
+  /// The numbers of a graph, as its file says it.
+  GraphFacts describe(ModuleOp module, int64_t bytes, bool isSource) {
+    OwningOpRef<ModuleOp> inferred = module.clone();
+    inferTypes(*inferred);
+    Diagnostics unsaid;
     ExportOptions how;
     how.isConversion = isSource || options.isConversionOnly;
+    how.opset = isSource ? 0 : options.opset;
     std::optional<model::Model> model = collectModel(module, how, unsaid);
     if (model && !isSource)
       facts.origins = originsOf(*model);

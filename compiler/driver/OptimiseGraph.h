@@ -22,6 +22,7 @@ struct OptimiseGraphOptions : SourceOptions {
   int64_t maxGrowth = int64_t(1) << 20; // bytes that folding one node may add
   bool allowGrowth = false;             // the output may have more bytes than the input
   int64_t sideFileBytes = 0;            // larger constants go to OUTPUT.data; 0: where they must, INT64_MAX: none
+  int64_t opset = 0;                    // of ai.onnx, to write; 0: that of the source, raised where operators ask
   bool wantReport = false;
   bool wantJsonReport = false; // instead of text
   std::string reportFile;      // JSON

@@ -2,6 +2,7 @@
 #include "compiler/SourceLocation.h"
 #include "compiler/export/Dimensions.h"
 #include "compiler/export/Failure.h"
+#include "compiler/export/onnx/Lower.h"
 #include "compiler/import/Blob.h"
 #include "compiler/import/firn/Reader.h"
 #include "compiler/import/onnx/Schema.h"
@@ -140,7 +141,14 @@ std::optional<model::Model> Collector::run() {
   model.opsets[""] = opset;
   if (isFailed)
     return std::nullopt;
-  if (!options.isConversion)
+  if (options.opset) {
+    std::map<std::string, model::Type> types;
+    for (auto &[value, name] : valueNames)
+      types[name] = typeOf(value.getType());
+    if (!lowerModel(model, options.opset, types, diagnostics))
+      return std::nullopt;
+  }
+  if (!options.isConversion || options.opset)
     separateNodeNames(model.graph);
   return model;
 }

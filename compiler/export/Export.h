@@ -16,6 +16,8 @@ struct ExportOptions {
   /// Constants of at least this many bytes go to the side file "<path>.data"; 0: only those that protobuf's limit of
   /// 2 GiB forces out (in text files: those above 4 KiB); INT64_MAX: none.
   int64_t sideFileBytes = 0;
+  /// The opset of ai.onnx to write; 0: that of the source, raised as far as the operators ask.
+  int64_t opset = 0;
   /// Whether the module says what the file said: constants that were nodes of type Constant are such nodes again, and
   /// nodes keep their names even where two are equal. Else constants are initializers and names are made different.
   bool isConversion = true;

@@ -593,11 +593,15 @@ void inferResize(Inference &inference) {
     if (scale == 1)
       continue;
     double inverse = 1.0 / double(scale);
-    if (dim.isConstant()) // in float32, as the reference kernel: 10 * 0.7 is 7, which double would miss
-      dim = DimExpr(int64_t(std::floor(float(dim.constant()) * scale)));
-    else if (scale == std::floor(scale) && scale < 65536)
+    if (dim.isConstant()) { // in float32, as the reference kernel: 10 * 0.7 is 7, which double would miss
+      float size = std::floor(float(dim.constant()) * scale);
+      if (size >= float(int64_t(1) << 48))
+        return inference.error("expected a size below 2^48, found scale " + Twine(std::to_string(scale)) + " of axis " +
+                               Twine(axes[i]) + " of size " + Twine(dim.constant()));
+      dim = DimExpr(int64_t(size));
+    } else if (scale == std::floor(scale) && scale < 65536)
       dim = dim * DimExpr(int64_t(scale));
-    else if (inverse == std::floor(inverse) && inverse < 65536)
+    else if (inverse == std::floor(inverse) && inverse >= 1 && inverse < 65536)
       dim = dim.floorDiv(DimExpr(int64_t(inverse)));
     else
       dim = inference.unknownDim(0, axes[i]);

@@ -149,6 +149,12 @@ bool recognizeProduct(Operation *op, RuleRewriter &rewriter) {
     auto match = haveSameType(x, root) ? matchFactors(x, product.factors[1 - i], product.number) : std::nullopt;
     if (!match)
       continue;
+    int64_t since = StringRef(match->name).starts_with("gelu") ? 20
+                    : match->name == "hard_swish"              ? 14
+                    : match->name == "swish"                   ? 24
+                                                               : 18;
+    if (!rewriter.mayWrite(op, match->name, since))
+      return false;
     ArrayRef<Operation *> parts = ArrayRef(product.operations).drop_back();
     Type type = root.getType();
     if (match->name == "gelu")

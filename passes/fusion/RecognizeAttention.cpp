@@ -541,6 +541,8 @@ bool Recognizer::run() {
     return false;
   if (found.added && found.kept && !broadcastDims(dimsOf(rankedType(found.added)), dimsOf(rankedType(found.kept))))
     return refuse("its masks are not known to broadcast");
+  if (!rewriter.mayWrite(root, "attention", 23))
+    return false;
   rewrite();
   return true;
 }

@@ -161,6 +161,8 @@ bool recognize(Operation *op, RuleRewriter &rewriter) {
     rewriter.refuse(op, why);
     return false;
   }
+  if (!(isLayer ? rewriter.mayWrite(op, "layer_normalization", 17) : rewriter.mayWrite(op, "rms_normalization", 23)))
+    return false;
   int64_t axis = found->axes.front();
   SmallVector<DimExpr> dims = dimsOf(type);
   ArrayRef<DimExpr> normalized = ArrayRef(dims).drop_front(axis);

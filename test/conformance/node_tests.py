@@ -170,6 +170,7 @@ def main():
     parser.add_argument('--build', default=product.ROOT / 'build/dev', help='build folder (default: build/dev)')
     parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/conformance/node', help='where the cases are laid out')
     parser.add_argument('--only', default='', metavar='TEXT', help='cases with TEXT in their name')
+    parser.add_argument('--sample', type=int, metavar='N', help='about N of them, spread over the alphabet')
     parser.add_argument('--options', default='', help='options for firnc, e.g. -O0')
     parser.add_argument('--update', action='store_true', help='rewrite expected_failures.txt and operators.json')
     parser.add_argument('--failures', action='store_true', help='print every failure, listed or not')
@@ -178,6 +179,7 @@ def main():
     tools = product.Tools(args.build)
     names = lay_out(args.work)
     cases = [Case(args.work, name) for name in names if args.only in name]
+    cases = cases[::max(1, len(cases) // args.sample)] if args.sample else cases
     start = time.monotonic()
     failures = judge_all(cases, tools, args.options.split(), args.failures)
     ends = collections.Counter(case.end for case in cases)
@@ -185,7 +187,7 @@ def main():
     if args.update:
         expectations.write(failures, {case.name for case in cases}, HEADER)
         expectations = Expectations(HERE / 'expected_failures.txt')
-        if not args.only:
+        if not args.only and not args.sample:
             write_facts(HERE / 'operators.json', cases)
     surprises = surprises_of(cases, failures, expectations, names)
     print_counts(cases)

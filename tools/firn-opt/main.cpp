@@ -78,6 +78,10 @@ private:
            "also rewrites that treat numbers as real ones: values may change by rounding, and where they are NaN, "
            "infinite or -0")
         ->excludes(strict);
+    app.add_option("--opset", options.opset,
+                   "the opset of ai.onnx to write, newer or older than the model's (default: the model's, raised where "
+                   "a rewrite needs a newer operator)")
+        ->check(CLI::Range(7, 1000));
     app.add_flag("--prune-inputs", options.pruneInputs, "drop inputs that nothing reads");
   }
 

@@ -178,7 +178,8 @@ void Writer::writeGraph(const model::Graph &graph, onnx::GraphProto &proto) {
   for (const model::Value &value : graph.outputs)
     writeValue(value, *proto.add_output());
   for (const model::Value &value : graph.values)
-    writeValue(value, *proto.add_value_info());
+    if (value.type.kind != model::Type::Kind::Unknown) // says nothing, and is not valid
+      writeValue(value, *proto.add_value_info());
   for (const model::Tensor &tensor : graph.constants)
     writeTensor(tensor, *proto.add_initializer());
   for (const model::Node &node : graph.nodes)

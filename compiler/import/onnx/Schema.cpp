@@ -40,6 +40,24 @@ char Schema::kindOf(llvm::StringRef key) const {
   return 0;
 }
 
+/// The number for element i of the list; the last one is that of all behind it.
+static bool hasType(llvm::StringRef masks, size_t i, const model::Type &type) {
+  uint64_t mask = 0;
+  do {
+    auto [first, rest] = masks.split(' ');
+    if (first.getAsInteger(16, mask))
+      return true; // none are known
+    masks = rest;
+  } while (i-- > 0 && !masks.empty());
+  bool isTensor = type.kind == model::Type::Kind::Tensor;
+  if (type.kind == model::Type::Kind::Unknown || (isTensor && type.dtype == 0))
+    return true;
+  return (mask >> (isTensor ? type.dtype : 0)) & 1;
+}
+
+bool Schema::takes(size_t i, const model::Type &type) const { return hasType(inputTypes, i, type); }
+bool Schema::gives(size_t i, const model::Type &type) const { return hasType(outputTypes, i, type); }
+
 std::vector<std::string> Schema::requiredAttributes() const {
   std::vector<std::string> required;
   llvm::SmallVector<llvm::StringRef> entries;

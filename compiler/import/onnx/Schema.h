@@ -12,12 +12,17 @@ struct Schema {
   const char *inputs, *outputs; // a letter each: r required, o optional, v one or more, w none or more
   const char *attributes;       // "axis:i! pads:I": kinds as in kindLetter, ! where it must be given
   bool isDeprecated;
+  // Of ai.onnx, per input and output: a hexadecimal number with bit n for element type n, 0 for all that is no tensor.
+  const char *inputTypes = "", *outputTypes = "";
 
   size_t minInputs() const, maxInputs() const, minOutputs() const, maxOutputs() const;
   bool requiresInput(size_t i) const;
   /// The kind of attribute `key`, 0 if there is none.
   char kindOf(llvm::StringRef key) const;
   std::vector<std::string> requiredAttributes() const;
+  /// Whether input (output) i may have the type; true where either is not known.
+  bool takes(size_t i, const model::Type &type) const;
+  bool gives(size_t i, const model::Type &type) const;
 };
 
 /// Adds an operator that a user brought, in place of an earlier one of the same name. Its texts must stay; the lookups
