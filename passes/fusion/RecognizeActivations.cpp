@@ -2,10 +2,9 @@
 //
 // In:      firn ops, shapes inferred.     Out: firn.gelu, swish, hard_swish, hard_sigmoid, mish, softmax.
 // Keeps:   values up to rounding: constants of the spelt-out form (1/sqrt(2), 0.044715, 1/6) may be off by the digits
-// of
-//          a 16-bit float. The operations taken in stay where others read their results.
+//          of a 16-bit float. The operations taken in stay where others read their results.
 // Leaves:  products with other factors, other constants, or another shape in between; ln(1 + e^x) alone, which
-//          overflows where softplus does not.
+//          overflows where softplus does not; swish in a graph whose opset nobody named: runtimes lack the operator.
 //   x * 0.5 * (1 + erf(x / sqrt(2)))                                        ==>   firn.gelu %x
 //   x * 0.5 * (1 + tanh(0.79788456 * (x + 0.044715 * x^3)))                 ==>   firn.gelu %x {approximate = "tanh"}
 //   x * sigmoid(a * x)                                                      ==>   firn.swish %x {alpha = a}
@@ -13,6 +12,7 @@
 //   clip(x + 3, 0, 6) / 6, clip(x / 6 + 1/2, 0, 1)                          ==>   firn.hard_sigmoid %x
 //   x * tanh(ln(1 + e^x))                                                   ==>   firn.mish %x
 //   e^(x - max(x)) / sum(e^(x - max(x)))                                    ==>   firn.softmax %x
+#include "passes/GraphForm.h"
 #include "passes/Passes.h"
 #include "passes/fusion/Products.h"
 
@@ -149,6 +149,11 @@ bool recognizeProduct(Operation *op, RuleRewriter &rewriter) {
     auto match = haveSameType(x, root) ? matchFactors(x, product.factors[1 - i], product.number) : std::nullopt;
     if (!match)
       continue;
+    auto module = op->getParentOfType<ModuleOp>();
+    if (match->name == "swish" && staysGraph(module) && !module->hasAttr(targetOpsetAttribute)) {
+      rewriter.refuse(op, "swish is of opset 24, which ONNX Runtime does not run yet; --opset=24 writes it");
+      return false;
+    }
     int64_t since = StringRef(match->name).starts_with("gelu") ? 20
                     : match->name == "hard_swish"              ? 14
                     : match->name == "swish"                   ? 24

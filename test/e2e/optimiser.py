@@ -117,6 +117,8 @@ def main():
     parser.add_argument('--build', default=product.ROOT / 'build/dev')
     parser.add_argument('--models', type=pathlib.Path, default=product.ROOT / '.models')
     parser.add_argument('--work', type=pathlib.Path, default=product.ROOT / 'build/e2e/optimiser')
+    parser.add_argument('--also', type=pathlib.Path, nargs='*', default=[], metavar='FOLDER',
+                        help='models of these folders too, laid out as build/conformance/node is')
     parser.add_argument('--only', default='', metavar='TEXT', help='models with TEXT in their name')
     args = parser.parse_args()
     tools = product.Tools(args.build)
@@ -126,6 +128,7 @@ def main():
         if facts['outcome'] == 'value':
             jobs.append((meta.parent.name, meta.parent, facts['rtol'], facts['atol']))
     jobs += [(name, args.models / name, 1e-3, 1e-4) for name in get_models.NAMES]
+    jobs += [(model.parent.name, model.parent, 1e-3, 1e-5) for folder in args.also for model in sorted(folder.glob('*/model.onnx'))]
     jobs = [job for job in jobs if args.only in job[0]]
 
     def judge(job):

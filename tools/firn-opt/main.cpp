@@ -155,8 +155,12 @@ private:
       return true;
     }
     std::string bytes = external;
-    return CLI::AsSizeValue(false)(bytes).empty() && CLI::detail::lexical_cast(bytes, options.sideFileBytes) &&
-           options.sideFileBytes > 0;
+    try {
+      return CLI::AsSizeValue(false)(bytes).empty() && CLI::detail::lexical_cast(bytes, options.sideFileBytes) &&
+             options.sideFileBytes > 0;
+    } catch (const CLI::ValidationError &) { // an unknown unit, or too large a number
+      return false;
+    }
   }
 
   CLI::App app{"Optimises ONNX models or Firn graphs and writes them as graphs again."};

@@ -104,6 +104,27 @@ def optimises(folder, source):
           (numpy_helper.to_array(onnx.load(folder / 'big.onnx').graph.initializer[0]) == np.arange(12).reshape(3, 4)).all(), err)
 
 
+def opsets(folder):
+    """x * sigmoid(x), which an operator of opset 24 says, in a graph of opset 17."""
+    nodes = [helper.make_node('Sigmoid', ['x'], ['s'], 'sigmoid'), helper.make_node('Mul', ['x', 's'], ['y'], 'product')]
+    graph = helper.make_graph(nodes, 'silu', [helper.make_tensor_value_info('x', TensorProto.FLOAT, ['N', 4])],
+                              [helper.make_tensor_value_info('y', TensorProto.FLOAT, None)])
+    source, target = folder / 'silu.onnx', folder / 'silu_out.onnx'
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8), source)
+    for options, operators, opset in ([[], ['Sigmoid', 'Mul'], 17], [['--opset', 23], ['Sigmoid', 'Mul'], 23], [['--opset', 24], ['Swish'], 24]):
+        status, out, err = opt(source, '-o', target, '--allow-growth', *options)
+        made = onnx.load(target)
+        claim(f'swish is written where it is asked for: {options}', status == 0 and [node.op_type for node in made.graph.node] == operators and
+              made.opset_import[0].version == opset, made, err)
+    before = target.read_bytes()
+    for opset, words in ((13, 'no form in opset 13'), (99, 'newer than the newest')):
+        status, out, err = opt(target, '-o', target, '--opset', opset)
+        claim(f'opset {opset} is refused', status == 1 and 'export.opset' in err and words in err, status, err)
+    claim('and nothing is written', target.read_bytes() == before)
+    status, out, err = opt(source, '-o', target, '--external', 'some')
+    claim('--external is refused', status == 2 and "found 'some'" in err, status, err)
+
+
 def plain():
     """Two layers that change places with a normalisation: what --strict must not touch and --verify can run."""
     rng = np.random.default_rng(3)
@@ -205,4 +226,5 @@ with tempfile.TemporaryDirectory() as name:
     onnx.save(plain(), work / 'plain.onnx')
     checks(work, work / 'plain.onnx')
     many(work, work / 'plain.onnx')
+    opsets(work)
 sys.exit(1 if failures else 0)
