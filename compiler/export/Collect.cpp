@@ -145,7 +145,7 @@ std::optional<model::Model> Collector::run() {
     std::map<std::string, model::Type> types;
     for (auto &[value, name] : valueNames)
       types[name] = typeOf(value.getType());
-    if (!lowerModel(model, options.opset, types, diagnostics))
+    if (!lowerModel(model, options.opset, types, names, diagnostics))
       return std::nullopt;
   }
   if (!options.isConversion || options.opset)

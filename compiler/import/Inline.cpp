@@ -16,7 +16,7 @@ public:
       if (!functions.emplace(key(function.domain, function.name, function.overload), &function).second)
         diagnostics.error("import.function",
                           "function '" + key(function.domain, function.name, function.overload) + "' is defined twice");
-    collectNames(model.graph);
+    collectNames(model.graph, used);
   }
 
   bool run() {
@@ -28,7 +28,6 @@ private:
   static std::string key(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload) {
     return model::domainName(domain) + "::" + name.str() + (overload.empty() ? "" : ":" + overload.str());
   }
-  void collectNames(const model::Graph &graph);
   std::string fresh(const std::string &wanted);
   int64_t versionOf(const std::map<std::string, int64_t> &opsets, const std::string &domain) const;
   void expand(std::vector<model::Node> &nodes, const std::map<std::string, int64_t> &opsets);
@@ -48,19 +47,6 @@ private:
   int64_t nodeCount = 0;
   bool isStopped = false;
 };
-
-void Inliner::collectNames(const model::Graph &graph) {
-  for (const model::Value &value : graph.inputs)
-    used.insert(value.name);
-  for (const model::Tensor &tensor : graph.constants)
-    used.insert(tensor.name);
-  for (const model::Node &node : graph.nodes) {
-    used.insert(node.outputs.begin(), node.outputs.end());
-    for (const model::Attribute &attribute : node.attributes)
-      if (attribute.graph)
-        collectNames(*attribute.graph);
-  }
-}
 
 std::string Inliner::fresh(const std::string &wanted) {
   std::string name = wanted;

@@ -7,6 +7,7 @@
 #include "compiler/Limits.h"
 #include "compiler/import/Model.h"
 #include <functional>
+#include <unordered_set>
 
 namespace firn {
 
@@ -21,6 +22,11 @@ void check(model::Model &model, const std::function<bool(llvm::StringRef)> &isSu
 
 /// Order.cpp: puts nodes behind what they read, in the file's order where it does already. False: a cycle was reported.
 bool orderNodes(model::Graph &graph, Diagnostics &diagnostics);
+
+/// Adds the names that `graph` and the graphs nested in it define.
+void collectNames(const model::Graph &graph, std::unordered_set<std::string> &names);
+/// Adds those that their nodes read and that they give as outputs.
+void collectRead(const model::Graph &graph, std::unordered_set<std::string> &read);
 
 /// Names that nodes of `graph` (and graphs nested in it) read and that it does not define itself.
 std::vector<std::string> capturedNames(const model::Graph &graph);

@@ -257,10 +257,10 @@ ElementsAttr constantFromBytes(RankedTensorType type, ArrayRef<char> bytes) {
 }
 
 ElementsAttr constantFromMapped(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<void> keepAlive) {
-  if (ElementsAttr splat = splatOf(type, bytes))
-    return splat;
   if (bytes.size() <= 4096) // not worth a mapping
     return constantFromBytes(type, bytes);
+  if (ElementsAttr splat = splatOf(type, bytes))
+    return splat;
   return makeBlob(type, bytes, [&] {
     return AsmResourceBlob(bytes, 1, [keepAlive](void *, size_t, size_t) {}, /*dataIsMutable=*/false);
   });

@@ -154,10 +154,10 @@ bool recognizeProduct(Operation *op, RuleRewriter &rewriter) {
       rewriter.refuse(op, "swish is of opset 24, which ONNX Runtime does not run yet; --opset=24 writes it");
       return false;
     }
-    int64_t since = StringRef(match->name).starts_with("gelu") ? 20
-                    : match->name == "hard_swish"              ? 14
-                    : match->name == "swish"                   ? 24
-                                                               : 18;
+    int64_t since = match->name.starts_with("gelu") ? 20
+                    : match->name == "hard_swish"   ? 14
+                    : match->name == "swish"        ? 24
+                                                    : 18;
     if (!rewriter.mayWrite(op, match->name, since))
       return false;
     ArrayRef<Operation *> parts = ArrayRef(product.operations).drop_back();

@@ -130,7 +130,7 @@ def branches(graph, n):
 
 
 def nested_sums(graph, n):
-    """A balanced tree, then a ladder in which each level reads its level of the tree."""
+    """A balanced tree."""
     level = [graph.add('Sin', 'x') if i == 0 else graph.add('Mul', 'x', graph.weights(8)) for i in range(n // 3)]
     while len(level) > 1:
         level = [graph.add('Add', *level[i:i + 2]) if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]

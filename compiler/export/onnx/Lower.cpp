@@ -1,5 +1,6 @@
 #include "compiler/export/onnx/Lower.h"
 #include "compiler/import/Blob.h"
+#include "compiler/import/Prepare.h"
 #include "compiler/import/onnx/Schema.h"
 #include "compiler/import/onnx/Upgrade.h"
 #include "runtime/abi/dtype.h"
@@ -111,8 +112,6 @@ struct Scope {
   }
 };
 
-Attribute intsOf(const char *name, Ints values) { return intsAttribute(name, std::move(values)); }
-
 Attribute floatOf(const char *name, float value) {
   Attribute made;
   made.name = name;
@@ -139,12 +138,11 @@ std::string input(const model::Node &node, size_t i) { return i < node.inputs.si
 
 class Lowering {
 public:
-  Lowering(model::Model &lowered, int64_t wanted, const std::map<std::string, model::Type> &known,
+  Lowering(model::Model &lowered, int64_t wanted, const std::map<std::string, model::Type> &known, UniqueNames &taken,
            Diagnostics &reported)
-      : model(lowered), opset(wanted), types(known), diagnostics(reported) {}
+      : model(lowered), opset(wanted), types(known), names(taken), diagnostics(reported) {}
 
   bool run() {
-    reserve(model.graph);
     lowerGraph(model.graph, nullptr);
     model.opsets[""] = opset;
     return !isFailed;
@@ -158,12 +156,11 @@ private:
     std::vector<model::Node> before, after;
   };
 
-  void reserve(const model::Graph &graph);
   void lowerGraph(model::Graph &graph, const Scope *outer);
   void lowerNode(model::Node node, Scope &scope, std::vector<model::Node> &nodes);
   bool isAccepted(const model::Node &node) const { return versionAccepting(node, opset) == opset; }
   bool hasKnownTypes(const model::Node &node, const Scope &scope);
-  std::string fresh(const std::string &wanted);
+  bool hasAlikeBranches(const model::Node &node, const Scope &scope);
   std::string constant(Step &step, const char *what, int32_t dtype, const void *values, size_t count);
   std::string integers(Step &step, const char *what, const Ints &values);
   static model::Node beside(const Step &step, const char *what, const char *type, std::vector<std::string> inputs,
@@ -191,36 +188,16 @@ private:
   model::Model &model;
   int64_t opset;
   const std::map<std::string, model::Type> &types;
+  UniqueNames &names;
   Diagnostics &diagnostics;
-  std::unordered_set<std::string> used;
   std::string why;
   bool isFailed = false;
 };
 
-void Lowering::reserve(const model::Graph &graph) {
-  for (const model::Value &value : graph.inputs)
-    used.insert(value.name);
-  for (const model::Tensor &tensor : graph.constants)
-    used.insert(tensor.name);
-  for (const model::Node &node : graph.nodes) {
-    used.insert(node.outputs.begin(), node.outputs.end());
-    for (const Attribute &attribute : node.attributes)
-      if (attribute.graph)
-        reserve(*attribute.graph);
-  }
-}
-
-std::string Lowering::fresh(const std::string &wanted) {
-  std::string name = wanted;
-  for (int i = 1; !used.insert(name).second; ++i)
-    name = wanted + "_" + std::to_string(i);
-  return name;
-}
-
 /// A new list among the graph's constants.
 std::string Lowering::constant(Step &step, const char *what, int32_t dtype, const void *values, size_t count) {
   model::Tensor &tensor = step.scope.added.emplace_back();
-  tensor.name = fresh(step.node.outputs[0] + "_" + what);
+  tensor.name = names.fresh(step.node.outputs[0] + "_" + what);
   tensor.dtype = dtype;
   tensor.dims = {int64_t(count)};
   size_t size = count * size_t(firn_dtype_bits(dtype)) / 8;
@@ -246,47 +223,28 @@ model::Node Lowering::beside(const Step &step, const char *what, const char *typ
 
 void Lowering::lowerGraph(model::Graph &graph, const Scope *outer) {
   Scope scope(outer, types);
+  std::unordered_set<std::string> readBefore, readNow;
+  collectRead(graph, readBefore);
   std::vector<model::Tensor> constants = std::move(graph.constants);
   graph.constants.clear();
-  for (const std::vector<model::Value> *values : {&graph.inputs, &graph.values, &graph.outputs})
-    for (const model::Value &value : *values)
-      scope.defined.insert(value.name);
-  std::unordered_set<std::string> inputs;
   for (const model::Value &value : graph.inputs)
-    inputs.insert(value.name);
-  for (const model::Tensor &tensor : constants) {
-    scope.defined.insert(tensor.name);
-    if (!inputs.count(tensor.name)) // not one that may be overridden
+    scope.defined.insert(value.name);
+  for (const model::Tensor &tensor : constants)
+    if (scope.defined.insert(tensor.name).second) // not an input, which may be given
       scope.constants[tensor.name] = &tensor;
-  }
-  std::vector<model::Node> given = std::move(graph.nodes), nodes;
+  std::vector<model::Node> given = std::move(graph.nodes);
+  graph.nodes.clear();
   for (const model::Node &node : given) {
     scope.defined.insert(node.outputs.begin(), node.outputs.end());
     if (const Attribute *value = node.type == "Constant" && node.domain.empty() ? node.attribute("value") : nullptr)
       scope.constants[node.outputs[0]] = &value->tensor;
   }
-  std::unordered_set<std::string> readBefore, readNow;
-  auto collectRead = [](auto &self, const std::vector<model::Node> &from, std::unordered_set<std::string> &to) -> void {
-    for (const model::Node &node : from) {
-      to.insert(node.inputs.begin(), node.inputs.end());
-      for (const Attribute &attribute : node.attributes)
-        if (attribute.graph) {
-          self(self, attribute.graph->nodes, to);
-          for (const model::Value &output : attribute.graph->outputs)
-            to.insert(output.name);
-        }
-    }
-  };
-  collectRead(collectRead, given, readBefore);
-  for (model::Node &node : given)
-    lowerNode(node, scope, nodes); // a copy: constants in `given` are looked at until the end
-  collectRead(collectRead, nodes, readNow);
+  for (const model::Node &node : given)
+    lowerNode(node, scope, graph.nodes); // a copy: constants in `given` are looked at until the end
+  collectRead(graph, readNow);
   // What attributes say now is not read any more.
-  auto isLeft = [&](const std::string &name) {
-    return readBefore.count(name) && !readNow.count(name) &&
-           llvm::none_of(graph.outputs, [&](const model::Value &output) { return output.name == name; });
-  };
-  llvm::erase_if(nodes, [&](const model::Node &node) {
+  auto isLeft = [&](const std::string &name) { return readBefore.count(name) && !readNow.count(name); };
+  llvm::erase_if(graph.nodes, [&](const model::Node &node) {
     return node.type == "Constant" && node.domain.empty() && isLeft(node.outputs[0]);
   });
   for (model::Tensor &tensor : constants)
@@ -295,7 +253,6 @@ void Lowering::lowerGraph(model::Graph &graph, const Scope *outer) {
   for (model::Tensor &tensor : scope.added)
     if (readNow.count(tensor.name))
       graph.constants.push_back(std::move(tensor));
-  graph.nodes = std::move(nodes);
 }
 
 void Lowering::lowerNode(model::Node node, Scope &scope, std::vector<model::Node> &nodes) {
@@ -314,7 +271,8 @@ void Lowering::lowerNode(model::Node node, Scope &scope, std::vector<model::Node
   dropHabits(node);
   bool isDone = formSince(node.type) <= opset && isAccepted(node);
   why.clear();
-  if (!((isDone || (rewrite(step) && isAccepted(node))) && hasKnownTypes(node, scope))) {
+  if (!((isDone || (rewrite(step) && isAccepted(node))) && hasKnownTypes(node, scope) &&
+        hasAlikeBranches(node, scope))) {
     Diagnostic report;
     report.id = "export.opset";
     report.node = node.name;
@@ -336,23 +294,29 @@ void Lowering::lowerNode(model::Node node, Scope &scope, std::vector<model::Node
 bool Lowering::hasKnownTypes(const model::Node &node, const Scope &scope) {
   const Schema *schema = findSchema("", node.type, opset);
   for (bool isInput : {true, false}) {
-    const std::vector<std::string> &names = isInput ? node.inputs : node.outputs;
-    for (size_t i = 0; i < names.size(); ++i) {
-      const model::Type *type = scope.type(names[i]);
+    const std::vector<std::string> &values = isInput ? node.inputs : node.outputs;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const model::Type *type = scope.type(values[i]);
       if (type && schema && !(isInput ? schema->takes(i, *type) : schema->gives(i, *type)))
         return refuse("the type of its " + std::string(isInput ? "input " : "output ") + std::to_string(i) + " (" +
-                      names[i] + ") came later");
+                      values[i] + ") came later");
     }
   }
-  if (node.type == "If" && opset < 11)
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      std::vector<std::optional<int64_t>> ranks;
-      for (const Attribute &branch : node.attributes)
-        if (branch.graph && i < branch.graph->outputs.size())
-          ranks.push_back(scope.rank(branch.graph->outputs[i].name));
-      if (llvm::any_of(ranks, [&](const std::optional<int64_t> &rank) { return !rank || rank != ranks[0]; }))
-        return refuse("branches of different rank are of opset 11");
-    }
+  return true;
+}
+
+/// Whether the branches of an If are as alike as opsets before 11 want them.
+bool Lowering::hasAlikeBranches(const model::Node &node, const Scope &scope) {
+  if (node.type != "If" || opset >= 11)
+    return true;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    std::vector<std::optional<int64_t>> ranks;
+    for (const Attribute &branch : node.attributes)
+      if (branch.graph && i < branch.graph->outputs.size())
+        ranks.push_back(scope.rank(branch.graph->outputs[i].name));
+    if (llvm::any_of(ranks, [&](const std::optional<int64_t> &rank) { return !rank || rank != ranks[0]; }))
+      return refuse("branches of different rank are of opset 11");
+  }
   return true;
 }
 
@@ -393,7 +357,7 @@ bool Lowering::inputToInts(Step &step, size_t i, const char *attribute) {
     std::optional<Ints> values = step.scope.integers(name);
     if (!values)
       return refuse("its input " + std::to_string(i) + " must be constant there");
-    step.node.attributes.push_back(intsOf(attribute, *values));
+    step.node.attributes.push_back(intsAttribute(attribute, *values));
   }
   if (step.node.inputs.size() > i)
     step.node.inputs.resize(i);
@@ -427,7 +391,7 @@ bool Lowering::axes(Step &step) {
           return refuse("negative axes are of opset 11, and the rank is not known");
         axis += *rank + (step.node.type == "Unsqueeze" ? int64_t(axes->size()) : 0);
       }
-  step.node.attributes.push_back(intsOf("axes", *axes));
+  step.node.attributes.push_back(intsAttribute("axes", *axes));
   return true;
 }
 
@@ -445,7 +409,7 @@ bool Lowering::split(Step &step) {
       step.node.inputs = {x, integers(step, "sizes", sizes)};
       return true;
     }
-    step.node.attributes.push_back(intsOf("split", sizes));
+    step.node.attributes.push_back(intsAttribute("split", sizes));
     return true;
   }
   return inputToInts(step, 1, "split");
@@ -506,7 +470,7 @@ bool Lowering::pad(Step &step) {
   if (!number)
     return refuse("its value must be a constant of type float there");
   step.node.inputs.resize(1);
-  step.node.attributes.push_back(intsOf("pads", *pads));
+  step.node.attributes.push_back(intsAttribute("pads", *pads));
   if (*number != 0)
     step.node.attributes.push_back(floatOf("value", *number));
   return true;
@@ -549,11 +513,12 @@ bool Lowering::softmax(Step &step) {
   Ints perm;
   for (int64_t i = 0; i < *rank; ++i)
     perm.push_back(i == axis ? *rank - 1 : i == *rank - 1 ? axis : i);
-  std::string moved = fresh(step.node.outputs[0] + "_moved"), result = fresh(step.node.outputs[0] + "_last");
+  std::string moved = names.fresh(step.node.outputs[0] + "_moved"),
+              result = names.fresh(step.node.outputs[0] + "_last");
   step.before.push_back(beside(step, "to_last", "Transpose", {step.node.inputs[0]}, {moved}));
   step.after.push_back(beside(step, "from_last", "Transpose", {result}, {step.node.outputs[0]}));
   for (model::Node *node : {&step.before.back(), &step.after.back()})
-    node->attributes.push_back(intsOf("perm", perm));
+    node->attributes.push_back(intsAttribute("perm", perm));
   step.node.inputs[0] = moved;
   step.node.outputs[0] = result;
   return true;
@@ -563,7 +528,7 @@ bool Lowering::shape(Step &step) {
   int64_t start = intOf(step.node, "start", 0), end = intOf(step.node, "end", INT64_MAX);
   drop(step.node, "start");
   drop(step.node, "end");
-  std::string all = fresh(step.node.outputs[0] + "_all");
+  std::string all = names.fresh(step.node.outputs[0] + "_all");
   step.after.push_back(beside(step, "part", "Slice",
                               {all, integers(step, "start", {start}), integers(step, "end", {end})},
                               {step.node.outputs[0]}));
@@ -585,9 +550,9 @@ bool Lowering::resize(Step &step) {
 
 } // namespace
 
-bool lowerModel(model::Model &model, int64_t opset, const std::map<std::string, model::Type> &types,
+bool lowerModel(model::Model &model, int64_t opset, const std::map<std::string, model::Type> &types, UniqueNames &names,
                 Diagnostics &diagnostics) {
-  return Lowering(model, opset, types, diagnostics).run();
+  return Lowering(model, opset, types, names, diagnostics).run();
 }
 
 } // namespace firn

@@ -7,13 +7,15 @@
 #define FIRN_COMPILER_EXPORT_ONNX_LOWER_H
 
 #include "compiler/Diagnostics.h"
+#include "compiler/export/Dimensions.h"
 #include "compiler/import/Model.h"
 
 namespace firn {
 
 /// Writes all nodes of ai.onnx in `model` in forms of `opset`, which it declares from then on. `types`: what is known
-/// of the types of values, by name. Reports `export.opset` for each node that has no such form; false then.
-bool lowerModel(model::Model &model, int64_t opset, const std::map<std::string, model::Type> &types,
+/// of the types of values, by name; `names`: those taken. Reports `export.opset` for each node that has no such form;
+/// false then.
+bool lowerModel(model::Model &model, int64_t opset, const std::map<std::string, model::Type> &types, UniqueNames &names,
                 Diagnostics &diagnostics);
 
 } // namespace firn

@@ -93,30 +93,6 @@ const Change learningChanges[] = {
     {"LabelEncoder", 2, upgrade::labelEncoder2},
 };
 
-void collectNames(const model::Graph &graph, std::unordered_set<std::string> &names) {
-  for (const model::Value &value : graph.inputs)
-    names.insert(value.name);
-  for (const model::Tensor &tensor : graph.constants)
-    names.insert(tensor.name);
-  for (const model::Node &node : graph.nodes) {
-    names.insert(node.outputs.begin(), node.outputs.end());
-    for (const model::Attribute &attribute : node.attributes)
-      if (attribute.graph)
-        collectNames(*attribute.graph, names);
-  }
-}
-
-void collectRead(const model::Graph &graph, std::unordered_set<std::string> &read) {
-  for (const model::Value &output : graph.outputs)
-    read.insert(output.name);
-  for (const model::Node &node : graph.nodes) {
-    read.insert(node.inputs.begin(), node.inputs.end());
-    for (const model::Attribute &attribute : node.attributes)
-      if (attribute.graph)
-        collectRead(*attribute.graph, read);
-  }
-}
-
 class Upgrader {
 public:
   Upgrader(const model::Graph &graph, Diagnostics &reported) : diagnostics(reported) {
