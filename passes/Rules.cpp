@@ -445,13 +445,19 @@ static void appendNumber(std::vector<char> &bytes, int32_t dtype, double number)
   }
 }
 
+/// Of a constant that is made for the node at `loc`: without what that node's location says of its own results.
+static Location locationOfConstant(Location loc) {
+  std::string node = nodeName(loc);
+  return node.empty() ? loc : NameLoc::get(StringAttr::get(loc.getContext(), node + "/constant"));
+}
+
 Value makeNumbers(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef<double> numbers) {
   int32_t dtype = dtypeOf(type.getElementType());
   std::vector<char> bytes;
   int64_t count = type.getNumElements();
   for (int64_t i = 0; i < count; ++i)
     appendNumber(bytes, dtype, numbers[numbers.size() == 1 ? 0 : i]);
-  return builder.create<ConstantOp>(loc, constantFromBytes(type, bytes));
+  return builder.create<ConstantOp>(locationOfConstant(loc), constantFromBytes(type, bytes));
 }
 
 Value makeIntegers(OpBuilder &builder, Location loc, ArrayRef<int64_t> numbers) {
@@ -459,7 +465,7 @@ Value makeIntegers(OpBuilder &builder, Location loc, ArrayRef<int64_t> numbers) 
   for (int64_t number : numbers)
     append(bytes, number);
   auto type = RankedTensorType::get({int64_t(numbers.size())}, builder.getI64Type());
-  return builder.create<ConstantOp>(loc, constantFromBytes(type, bytes));
+  return builder.create<ConstantOp>(locationOfConstant(loc), constantFromBytes(type, bytes));
 }
 
 Value makeReshape(OpBuilder &builder, Location loc, Value x, ArrayRef<DimExpr> dims) {

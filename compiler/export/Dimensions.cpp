@@ -1,19 +1,12 @@
 #include "compiler/export/Dimensions.h"
 #include "compiler/import/Blob.h"
+#include "compiler/import/onnx/Upgrade.h"
 #include "dialects/firn/Firn.h"
 #include "passes/GraphForm.h"
 #include "runtime/abi/dtype.h"
 #include <cstring>
 
 namespace firn {
-
-static model::Attribute intAttr(const char *name, int64_t value) {
-  model::Attribute attribute;
-  attribute.name = name;
-  attribute.kind = model::Attribute::Kind::Int;
-  attribute.i = value;
-  return attribute;
-}
 
 void Dimensions::define(mlir::Value value, const std::string &name) {
   auto type = mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
@@ -55,7 +48,7 @@ std::optional<std::string> Dimensions::emitAtom(const DimExpr::Atom &atom) {
     std::string shape = node("Shape", {source->second.first});
     neededOpset = std::max<int64_t>(neededOpset, 15);
     int64_t axis = source->second.second;
-    graph.nodes.back().attributes = {intAttr("start", axis), intAttr("end", axis + 1)};
+    graph.nodes.back().attributes = {intAttribute("start", axis), intAttribute("end", axis + 1)};
     return shape;
   }
   bool isCeil = atom.function == DimExpr::Function::CeilDiv;
@@ -130,7 +123,7 @@ bool Dimensions::emitVector(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorTyp
     parts.push_back(*part);
   }
   std::string vector = node("Concat", parts);
-  graph.nodes.back().attributes = {intAttr("axis", 0)};
+  graph.nodes.back().attributes = {intAttribute("axis", 0)};
   neededOpset = std::max<int64_t>(neededOpset, 4);
   if (type.getRank() == 0) {
     node("Squeeze", {vector});
@@ -138,7 +131,7 @@ bool Dimensions::emitVector(llvm::ArrayRef<DimExpr> exprs, mlir::RankedTensorTyp
   }
   if (!type.getElementType().isInteger(64)) {
     node("Cast", {graph.nodes.back().outputs[0]});
-    graph.nodes.back().attributes = {intAttr("to", dtypeOf(type.getElementType()))};
+    graph.nodes.back().attributes = {intAttribute("to", dtypeOf(type.getElementType()))};
   }
   graph.nodes.back().outputs = {name}; // the name belongs to the last node
   return true;

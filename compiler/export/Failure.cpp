@@ -1,6 +1,7 @@
 #include "compiler/export/Failure.h"
 #include "compiler/SourceLocation.h"
 #include "compiler/import/Blob.h"
+#include "compiler/import/onnx/Upgrade.h"
 #include "runtime/abi/dtype.h"
 #include <cstring>
 
@@ -37,14 +38,6 @@ struct Emitter {
     return tensor.name;
   }
 };
-
-model::Attribute intAttribute(const char *name, int64_t value) {
-  model::Attribute attribute;
-  attribute.name = name;
-  attribute.kind = model::Attribute::Kind::Int;
-  attribute.i = value;
-  return attribute;
-}
 } // namespace
 
 // One element is reshaped to 2 or 3 along each axis: as the condition says, so that no reader can tell ahead of the run

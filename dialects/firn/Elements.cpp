@@ -161,6 +161,9 @@ struct Operand {
       if (!(*dims)[d].isConstant())
         return std::nullopt;
       size_t at = d + shape.size() - dims->size();
+      // Of a wrong model: its message comes from elsewhere.
+      if ((*dims)[d].constant() != 1 && (*dims)[d].constant() != shape[at])
+        return std::nullopt;
       if ((*dims)[d].constant() != 1)
         operand.strides[at] = count;
       count *= (*dims)[d].constant();

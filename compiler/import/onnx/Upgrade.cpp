@@ -508,9 +508,9 @@ std::string UpgradeContext::scalarLike(llvm::StringRef what, double value, const
 }
 
 model::Node UpgradeContext::beside(llvm::StringRef what, llvm::StringRef type, std::vector<std::string> inputs,
-                                   std::vector<model::Attribute> attributes) const {
+                                   std::vector<model::Attribute> attributes) {
   model::Node made;
-  made.name = node.name + "/" + what.str();
+  made.name = fresh(what);
   made.isUnnamed = node.isUnnamed;
   made.type = type.str();
   made.version = newestVersion("");
@@ -523,7 +523,7 @@ model::Node UpgradeContext::beside(llvm::StringRef what, llvm::StringRef type, s
 std::string UpgradeContext::emit(llvm::StringRef what, llvm::StringRef type, std::vector<std::string> inputs,
                                  std::vector<model::Attribute> attributes) {
   model::Node made = beside(what, type, std::move(inputs), std::move(attributes));
-  made.outputs = {fresh(what)};
+  made.outputs = {made.name};
   facts.follow(made);
   before.push_back(std::move(made));
   return before.back().outputs[0];

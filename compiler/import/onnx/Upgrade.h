@@ -76,7 +76,7 @@ public:
   std::string floats(llvm::StringRef what, llvm::ArrayRef<float> values);
   std::string scalarLike(llvm::StringRef what, double value, const std::string &like);
 
-  /// A node before this one; its output's name is returned.
+  /// A node before this one; its output's name, and its own, is returned.
   std::string emit(llvm::StringRef what, llvm::StringRef type, std::vector<std::string> inputs,
                    std::vector<model::Attribute> attributes = {});
   /// A node behind this one, which defines what output i of this one did and reads the name that is returned.
@@ -89,7 +89,7 @@ public:
 
 private:
   model::Node beside(llvm::StringRef what, llvm::StringRef type, std::vector<std::string> inputs,
-                     std::vector<model::Attribute> attributes) const;
+                     std::vector<model::Attribute> attributes);
   std::string addConstant(model::Tensor tensor, llvm::StringRef what);
 
   model::Graph &graph;
