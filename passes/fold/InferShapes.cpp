@@ -61,8 +61,8 @@ public:
   Inferrer(Ranks chosen, bool keepsGraph) : ranks(chosen), keepsAll(keepsGraph) {}
   bool foundDifferentRanks() const { return foundRanks; }
   void warn() const {
-    for (const Problem &warning : warnings)
-      emitWarning(problemLocation(warning.op, warning.code)) << warning.message;
+    for (const auto &[location, message] : warnings)
+      emitWarning(location) << message;
   }
   /// What the operations of the function's own block require of the inputs' sizes: those run at every run.
   const std::vector<std::pair<Operation *, Inference::Requirement>> &requirements() const { return required; }
@@ -98,7 +98,7 @@ public:
 private:
   Ranks ranks;
   bool keepsAll, foundRanks = false;
-  Problems warnings;
+  std::vector<std::pair<Location, std::string>> warnings; // their operations may be gone: in a branch that fails
   std::vector<std::pair<Operation *, Inference::Requirement>> required;
   std::map<std::string, DimExpr> known; // sizes of symbols that an operation found before
 
@@ -232,10 +232,9 @@ private:
           return;
         }
         int other = ranks == Ranks::Then ? 1 : 0;
-        warnings.push_back({op,
-                            std::string("its branches have results of different rank; the ") +
-                                (other ? "else" : "then") + " branch fails if it is ever taken",
-                            "import.branch"});
+        warnings.emplace_back(problemLocation(op, "import.branch"),
+                              std::string("its branches have results of different rank; the ") +
+                                  (other ? "else" : "then") + " branch fails if it is ever taken");
         replaceByFailure(op, regions[other]->front(),
                          nodeName(op.getLoc()) +
                              ": this branch gives a result of another rank than the model was compiled for");
