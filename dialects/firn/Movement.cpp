@@ -332,7 +332,7 @@ void inferSlice(Inference &inference) {
       dims[*axis] = inference.unknownDim(0, *axis);
       continue;
     }
-    int64_t step = (*steps)[i].constant();
+    int64_t step = std::max((*steps)[i].constant(), -INT64_MAX); // its magnitude is a number too
     auto isSigned = [](const DimExpr &e) { return e.isConstant() || e.isAtLeast(0); };
     if (!isSigned((*starts)[i]) || !isSigned((*ends)[i])) { // a symbolic bound of unknown sign
       dims[*axis] = inference.unknownDim(0, *axis);

@@ -13,6 +13,26 @@ struct Window {
 };
 } // namespace
 
+/// Products of two such are numbers still.
+static constexpr int64_t mostOfWindow = INT32_MAX;
+
+/// Whether the attribute has `count` values that are at least `least`.
+static bool requireValues(Inference &inference, const char *name, ArrayRef<int64_t> list, size_t count, int64_t least) {
+  if (list.size() != count) {
+    inference.error(Twine("expected ") + Twine(count) + " values in '" + name + "', found " + Twine(list.size()),
+                    "import.attribute");
+    return false;
+  }
+  for (int64_t v : list)
+    if (v < least || v > mostOfWindow) {
+      inference.error(Twine("expected values ") + (v < least ? ">= " : "<= ") +
+                          Twine(v < least ? least : mostOfWindow) + " in '" + name + "', found " + Twine(v),
+                      "import.attribute");
+      return false;
+    }
+  return true;
+}
+
 static std::optional<Window> readWindow(Inference &inference, size_t spatial,
                                         std::optional<SmallVector<int64_t>> kernel) {
   Window w;
@@ -23,24 +43,10 @@ static std::optional<Window> readWindow(Inference &inference, size_t spatial,
   w.strides = inference.intsAttribute("strides").value_or(SmallVector<int64_t>(spatial, 1));
   w.dilations = inference.intsAttribute("dilations").value_or(SmallVector<int64_t>(spatial, 1));
   w.pads = inference.intsAttribute("pads").value_or(SmallVector<int64_t>(2 * spatial, 0));
-  auto require = [&](const char *name, ArrayRef<int64_t> list, size_t count, int64_t least) {
-    if (list.size() != count) {
-      inference.error(Twine("expected ") + Twine(count) + " values in '" + name + "', found " + Twine(list.size()),
-                      "import.attribute");
-      return false;
-    }
-    for (int64_t v : list)
-      if (v < least) {
-        inference.error(Twine("expected values >= ") + Twine(least) + " in '" + name + "', found " + Twine(v),
-                        "import.attribute");
-        return false;
-      }
-    return true;
-  };
-  bool ok = require("kernel_shape", w.kernel, spatial, 1);
-  ok &= require("strides", w.strides, spatial, 1); // C4
-  ok &= require("dilations", w.dilations, spatial, 1);
-  ok &= require("pads", w.pads, 2 * spatial, 0);
+  bool ok = requireValues(inference, "kernel_shape", w.kernel, spatial, 1);
+  ok &= requireValues(inference, "strides", w.strides, spatial, 1); // C4
+  ok &= requireValues(inference, "dilations", w.dilations, spatial, 1);
+  ok &= requireValues(inference, "pads", w.pads, 2 * spatial, 0);
   return ok ? std::optional<Window>(w) : std::nullopt;
 }
 
@@ -147,18 +153,27 @@ void inferConvTranspose(Inference &inference) {
     return;
   auto extra = inference.intsAttribute("output_padding").value_or(SmallVector<int64_t>(spatial, 0));
   auto shape = inference.intsAttribute("output_shape");
+  if (extra.empty())
+    extra.assign(spatial, 0);
+  if (!requireValues(inference, "output_padding", extra, spatial, 0))
+    return;
+  if (shape && !shape->empty()) {
+    if (shape->size() == spatial + 2) // an older form says batch and channels too
+      shape->erase(shape->begin(), shape->begin() + 2);
+    if (!requireValues(inference, "output_shape", *shape, spatial, 0))
+      return;
+  }
   Inference::Dims dims{(*x)[0], (*w)[1] * DimExpr(inference.intAttribute("group", 1))};
   for (size_t i = 0; i < spatial; ++i) {
     DimExpr in = (*x)[i + 2];
     if (shape && !shape->empty()) {
-      dims.push_back(DimExpr((*shape)[shape->size() - spatial + i]));
+      dims.push_back(DimExpr((*shape)[i]));
     } else if (window->autoPad == "SAME_UPPER" || window->autoPad == "SAME_LOWER") {
       dims.push_back(in * DimExpr(window->strides[i])); // output_padding only shifts the padding then
     } else {
       int64_t pads = window->autoPad == "VALID" ? 0 : window->pads[i] + window->pads[i + spatial];
-      int64_t more = i < extra.size() ? extra[i] : 0;
       dims.push_back((in - DimExpr(1)) * DimExpr(window->strides[i]) +
-                     DimExpr(more + (window->kernel[i] - 1) * window->dilations[i] + 1 - pads));
+                     DimExpr(extra[i] + (window->kernel[i] - 1) * window->dilations[i] + 1 - pads));
     }
   }
   inference.result(0, inference.elementType(0), dims);

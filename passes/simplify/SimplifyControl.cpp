@@ -153,7 +153,7 @@ std::optional<int64_t> unrolledTrips(LoopOp op, StringRef &why) {
     why = "its body has open dimensions";
     return std::nullopt;
   }
-  if (*trips * operations > mostUnrolled) {
+  if (*trips * std::max<int64_t>(operations, 1) > mostUnrolled) {
     why = "it is too long to be written out";
     return std::nullopt;
   }
