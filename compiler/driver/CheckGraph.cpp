@@ -1,5 +1,6 @@
 #include "compiler/driver/CheckGraph.h"
 #include "compiler/driver/Stages.h"
+#include "runtime/abi/dtype.h"
 
 #include "llvm/Support/Program.h"
 
@@ -20,15 +21,24 @@ static int runCommand(const std::string &command, const std::string &path, std::
   return llvm::sys::ExecuteAndWait("/bin/sh", {"/bin/sh", "-c", script, "sh", path}, std::nullopt, {}, 0, 0, &why);
 }
 
-GraphCheck::GraphCheck(const OptimiseGraphOptions &from, ModuleOp original) : options(from) {
-  if (!options.verifyRuns)
-    return;
-  Tolerance tolerance = options.strictMath ? Tolerance{0, 0} : Tolerance{};
+/// A float of 16 bits has 11 or 8 bits of mantissa; roundings add up over the depth of a network.
+static Tolerance toleranceOf(const OptimiseGraphOptions &options) {
+  Tolerance tolerance;
+  if (options.floats.dtype)
+    tolerance.relative = tolerance.absolute = options.floats.dtype == FIRN_F16 ? 0.02 : 0.1;
+  else if (options.strictMath)
+    tolerance = {0, 0};
   if (options.rtol >= 0)
     tolerance.relative = options.rtol;
   if (options.atol >= 0)
     tolerance.absolute = options.atol;
-  comparer.emplace(original, options.verifyRuns, tolerance, options.ranges);
+  return tolerance;
+}
+
+GraphCheck::GraphCheck(const OptimiseGraphOptions &from, ModuleOp original) : options(from) {
+  if (!options.verifyRuns)
+    return;
+  comparer.emplace(original, options.verifyRuns, toleranceOf(options), options.ranges);
 }
 
 GraphComparison GraphCheck::compare(const std::string &path) const {

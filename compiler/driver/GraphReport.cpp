@@ -125,17 +125,20 @@ std::string row(StringRef name, const std::string &before, const std::string &af
   return llvm::formatv("  {0,-28}{1,16}{2,16}\n", name, before, after);
 }
 
+Block &mainBlock(ModuleOp module) { return (*module.getOps<func::FuncOp>().begin()).getBody().front(); }
+
 } // namespace
 
 GraphFacts factsOf(ModuleOp module, const model::Model &model, int64_t bytes) {
   GraphFacts facts;
   facts.counts.add(model.graph);
   facts.bytes = bytes;
-  Block &main = (*module.getOps<mlir::func::FuncOp>().begin()).getBody().front();
-  facts.flops = flopsOf(main);
-  facts.activationBytes = peakOf(main);
+  facts.flops = flopsOf(mainBlock(module));
+  facts.activationBytes = peakActivations(module);
   return facts;
 }
+
+int64_t peakActivations(ModuleOp module) { return peakOf(mainBlock(module)); }
 
 static void collectOrigins(const model::Graph &graph,
                            std::vector<std::pair<std::string, std::vector<std::string>>> &origins) {

@@ -22,6 +22,9 @@ struct GraphFacts {
 /// once.
 GraphFacts factsOf(mlir::ModuleOp module, const model::Model &model, int64_t bytes);
 
+/// GraphFacts::activationBytes of a module.
+int64_t peakActivations(mlir::ModuleOp module);
+
 struct GraphReport {
   std::string input, output;
   GraphFacts before, after;

@@ -76,13 +76,13 @@ private:
       return exitFile;
     if (options.wantReport)
       facts.before = describe(*module, inputBytes, true);
-    if (options.isConversionOnly && options.opset)
-      inferTypes(*module); // an older version may not take all
+    if (options.isConversionOnly && (options.opset || options.floats.dtype))
+      inferTypes(*module); // an older version, or the other type, may not take all
     source = module->clone();
     if (int status = options.isConversionOnly ? write(*module, options.output) : optimiseToSize(module))
       return status;
     if (options.wantReport)
-      facts.after = describe(*module, outputBytes, false);
+      describeOutput(*module);
     int status = check();
     if (options.wantReport)
       if (int failed = report())
@@ -115,7 +115,8 @@ private:
   int keepSource(OwningOpRef<ModuleOp> &module) {
     StringRef from = llvm::sys::path::extension(options.input), to = llvm::sys::path::extension(options.output);
     if (from != to || hasSideFile || !options.dims.empty() || !options.shapes.empty() || options.edits.any() ||
-        options.pruneInputs || options.opset || (options.sideFileBytes > 0 && options.sideFileBytes < INT64_MAX))
+        options.pruneInputs || options.opset || options.floats.dtype ||
+        (options.sideFileBytes > 0 && options.sideFileBytes < INT64_MAX))
       return exitDone;
     module = source->clone();
     outputBytes = inputBytes;
@@ -177,6 +178,7 @@ private:
     how.sideFileBytes = options.sideFileBytes;
     how.isConversion = options.isConversionOnly;
     how.opset = options.opset;
+    how.floats = options.floats;
     if (std::optional<int64_t> bytes = exportModel(module, path, how, diagnostics)) {
       outputBytes = *bytes;
       return exitDone;
@@ -272,10 +274,28 @@ private:
     ExportOptions how;
     how.isConversion = isSource || options.isConversionOnly;
     how.opset = isSource ? 0 : options.opset;
+    how.floats = isSource ? FloatConversion() : options.floats;
+    how.floats.onKept = [this](const std::string &node, const std::string &why) {
+      remarks.push_back({"convert", node, why, true});
+    };
     std::optional<model::Model> model = collectModel(module, how, unsaid);
     if (model && !isSource)
       facts.origins = originsOf(*model);
     return factsOf(*inferred, model ? *model : model::Model(), bytes);
+  }
+
+  void describeOutput(ModuleOp module) {
+    facts.after = describe(module, outputBytes, false);
+    if (!options.floats.dtype)
+      return;
+    // The types of the written graph are not those of the module.
+    SourceOptions written = options;
+    written.input = options.output;
+    Diagnostics unsaid;
+    if (OwningOpRef<ModuleOp> read = importSource(written, false, context, unsaid)) {
+      inferTypes(*read);
+      facts.after.activationBytes = peakActivations(*read);
+    }
   }
 
   int report() {

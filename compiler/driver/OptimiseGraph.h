@@ -3,6 +3,7 @@
 #define FIRN_COMPILER_DRIVER_OPTIMISEGRAPH_H
 
 #include "compiler/driver/Options.h"
+#include "compiler/export/Export.h"
 
 #include <cstdint>
 #include <functional>
@@ -23,11 +24,13 @@ struct OptimiseGraphOptions : SourceOptions {
   bool allowGrowth = false;             // the output may have more bytes than the input
   int64_t sideFileBytes = 0;            // larger constants go to OUTPUT.data; 0: where they must, INT64_MAX: none
   int64_t opset = 0;                    // of ai.onnx, to write; 0: that of the source, raised where operators ask
+  FloatConversion floats;               // writes floats of 16 bits
   bool wantReport = false;
   bool wantJsonReport = false; // instead of text
   std::string reportFile;      // JSON
   unsigned verifyRuns = 0;     // compares with the original on so many seeded inputs
-  double rtol = -1, atol = -1; // of the comparison; negative: 1e-3 and 1e-4, with strictMath 0
+  double rtol = -1, atol = -1; // of the comparison; negative: 1e-3 and 1e-4; 0.02 for fp16, 0.1 for bf16; with
+                               // strictMath 0
   std::string checkCommand;    // for the shell, with the file as $1 or in the place of {}: 0 where the result is right
   bool bisect = false;         // where a check fails, finds the rewrite that makes it fail
   std::function<void(const std::string &)> progress = nullptr; // is told of long work, a line each

@@ -2,6 +2,7 @@
 #include "compiler/SourceLocation.h"
 #include "compiler/export/Dimensions.h"
 #include "compiler/export/Failure.h"
+#include "compiler/export/onnx/ConvertFloats.h"
 #include "compiler/export/onnx/Lower.h"
 #include "compiler/import/Blob.h"
 #include "compiler/import/firn/Reader.h"
@@ -141,11 +142,18 @@ std::optional<model::Model> Collector::run() {
   model.opsets[""] = opset;
   if (isFailed)
     return std::nullopt;
-  if (options.opset) {
+  if (options.floats.dtype == FIRN_BF16 && !options.opset) // 22 gave it to the last of the operators
+    model.opsets[""] = opset = std::max<int64_t>(opset, 22);
+  if (options.opset || options.floats.dtype) {
     std::map<std::string, model::Type> types;
     for (auto &[value, name] : valueNames)
       types[name] = typeOf(value.getType());
-    if (!lowerModel(model, options.opset, types, names, diagnostics))
+    if (options.floats.dtype) {
+      int64_t written = options.opset ? options.opset : opset;
+      convertFloats(model, options.floats, written, types, names);
+      model.opsets[""] = written;
+    }
+    if (options.opset && !lowerModel(model, options.opset, types, names, diagnostics))
       return std::nullopt;
   }
   if (!options.isConversion || options.opset)

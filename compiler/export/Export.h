@@ -8,9 +8,20 @@
 
 #include "compiler/Diagnostics.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace firn {
+
+/// A file whose floats have 16 bits instead of 32 (onnx/ConvertFloats.h).
+struct FloatConversion {
+  int32_t dtype = 0;             // FIRN_F16 or FIRN_BF16; 0: none
+  bool withInterface = false;    // inputs and outputs too
+  std::vector<std::string> kept; // operators and nodes, by name, that stay in f32; "none": no others do
+  std::function<void(const std::string &node, const std::string &why)> onKept = nullptr; // is told what stays, and why
+};
 
 struct ExportOptions {
   /// Constants of at least this many bytes go to the side file "<path>.data"; 0: only those that protobuf's limit of
@@ -21,6 +32,7 @@ struct ExportOptions {
   /// Whether the module says what the file said: constants that were nodes of type Constant are such nodes again, and
   /// nodes keep their names even where two are equal. Else constants are initializers and names are made different.
   bool isConversion = true;
+  FloatConversion floats;
 };
 
 /// Writes `module` to `path`: .onnx, .fpb (binary) or .fpbtxt (text) by its extension, anything else as ONNX. Returns

@@ -3,6 +3,7 @@
 #define FIRN_TOOLS_FIRN_OPT_TRANSFORMOPTIONS_H
 
 #include "compiler/driver/OptimiseGraph.h"
+#include "runtime/abi/dtype.h"
 #include "tools/options/Sizes.h"
 
 #include <CLI/CLI.hpp>
@@ -20,10 +21,22 @@ public:
     names("--outputs", options.edits.outputs, "cut out the part that computes these values, separated by commas");
     names("--rename", values, "OLD=NEW: another name for an input, an output or any value; may be given again");
     names("--rename-dim", dims, "OLD=NEW: another name for a symbolic dimension; may be given again");
+    app.add_option(
+           "--convert", conversion,
+           "fp16 or bf16: compute in floats of 16 bits what is f32, but for operators that need the range or the "
+           "precision; inputs and outputs keep their types")
+        ->check(CLI::IsMember({"fp16", "bf16"}));
+    names(
+        "--keep-f32", options.floats.kept,
+        "operators and nodes that --convert leaves in f32, beside its own list of operators; 'none' empties that list");
+    app.add_flag("--convert-io", options.floats.withInterface, "--convert inputs and outputs too");
   }
 
   /// Returns what is wrong with the command line, or "".
   std::string finish() {
+    if (conversion.empty() && (options.floats.withInterface || !options.floats.kept.empty()))
+      return "--keep-f32 and --convert-io belong to --convert";
+    options.floats.dtype = conversion.empty() ? 0 : conversion == "fp16" ? FIRN_F16 : FIRN_BF16;
     std::string why = renamed("--rename", values, options.edits.values);
     return why.empty() ? renamed("--rename-dim", dims, options.edits.dims) : why;
   }
@@ -41,6 +54,7 @@ private:
 
   OptimiseGraphOptions &options;
   std::vector<std::string> values, dims;
+  std::string conversion;
 };
 
 } // namespace firn
